@@ -139,12 +139,6 @@ def _labels(
     )  # fmt: skip
 
 
-def aspects_in(source: Source, *, columns: Mapping[str, str] | None = None) -> list[str]:
-    """The aspects that people scored, as the columns' own names tell (`scores.NAME`, a scale in the name, an object of
-    scores), in their order; a column that is merely called as an aspect has to be named."""
-    return list(dict.fromkeys(name for row, _ in iter_rows(source, columns=columns) for name in row.scores))
-
-
 def aspects_of_mean(aspect: str | None) -> tuple[str, ...]:
     """The aspects that `mean:A,B,…` names; none for any other aspect. Raises OptionError for fewer than two."""
     if aspect is None or not aspect.startswith(MEAN):

@@ -30,7 +30,6 @@ from ..programs.models.transport import Reply
 from ..programs.outcome import Calibration
 from ..programs.progress import Progress, Silent
 from ..programs.refining import Refinement
-from ..programs.registry import ensembles
 from ..signatures.values import Scale
 from .budget import Budget, BudgetShare
 from .examples import agreement, examples_of, score_rows
@@ -96,7 +95,6 @@ class Compiler:
 
     search: the optimizer, which is not changed; None: no search (the ablation). heldout: labels to hold out in place of
     a share. inference: how task inference reads, instead of what the options say. progress: the watcher.
-    parts: how the labels are split, where that is settled already.
     """
 
     search: DemonstrationSearch
@@ -105,7 +103,6 @@ class Compiler:
     inference: TaskInference
     teacher: LanguageModel | None
     progress: Progress
-    parts: Parts | None
 
     def __init__(
         self,
@@ -117,7 +114,6 @@ class Compiler:
         teacher: LanguageModel | None = None,
         progress: Progress | None = None,
         budget: Budget | None = None,
-        parts: Parts | None = None,
         **given: Any,
     ) -> None:
         """options, or `given` by their names. heldout: labels, or the option of that name; budget: both of its options.
@@ -131,7 +127,7 @@ class Compiler:
         self.search = CorrelationRandomSearch() if search == "default" else search or NoSearch()
         self.heldout = heldout if isinstance(heldout, Labels) else None
         self.inference = inference or TaskInference(batches=o.batches, batch_size=o.batch_size, keep=o.keep)
-        self.teacher, self.progress, self.parts = teacher, progress or Silent(), parts
+        self.teacher, self.progress = teacher, progress or Silent()
         if teacher is not None and not self.search.uses_teacher:
             raise OptionError(f"teacher does nothing with optimizer {self.search.name}: {NO_TEACHER}")
 
@@ -179,12 +175,6 @@ class Compiler:
         """Raises what can be known to be wrong before anything is spent."""
         if judge.kind == "":
             raise OptionError("this judge has no kind and could not be saved")
-        if judge.by_aspect:
-            raise OptionError(
-                "each aspect is compiled separately; js.compile takes the judge and labels of all aspects"
-            )
-        if judge.kind in ensembles:
-            raise OptionError("a judge that is made of other judges is not compiled; compile those")
         _refuse_unscored(labels)
         self.objective(labels)
         if self.options.max_cost is not None:
@@ -201,8 +191,6 @@ class Compiler:
         """The one split, or the folds: as many as asked for, else where there are too few rows for a split. Raises
         OptionError for folds that cannot be."""
         folds, seed = self.options.cv, self.options.seed
-        if self.parts is not None:
-            return self.parts
         if folds is not None:
             self._refuse_folds(folds, len(set(labels.groups)))
         elif self.heldout is not None:
@@ -263,7 +251,7 @@ class Compiler:
         notes = []
         if passes > 1 and (why := judge.no_bootstrap()) is not None:
             notes.append(f"no bootstrapped demonstrations: {why}")
-        if passages := len(passages_of(judge)):
+        if passages := passages_of(judge):
             notes.append(
                 f"passages that are read of each of {train + heldout:,} rows, beside the calls: {passages}; what "
                 "was read is kept on disk"

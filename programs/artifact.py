@@ -1,9 +1,8 @@
 """Saved judges: one JSON file, readable in a diff, that cannot choose an endpoint, a header or a class.
 
 Reading takes only known keys, checks every type and size, and refuses other format versions by name. What a file says
-is data: the program is picked from the registry of judge methods, its options and what was fitted are checked by the
-models that the method declares (`Judge.Options`, `Judge.Fitted`), and a judge that is made of others declares its file
-(`AspectsJudge.Saved`).
+is data: the program is picked from the registry of judge methods, and its options and what was fitted are checked by
+the models that the method declares (`Judge.Options`, `Judge.Fitted`).
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from .models.names import ShownName, check_chosen, check_listed, recorded
 from .outcome import BradleyTerry, Calibration, Decision, Sureness
 from .prompting.predict import JudgePredict
 from .prompting.saved import Part, SavedPredictor, Short, Text, saved_predictor, signature_hash
-from .registry import ensembles, judges
+from .registry import judges
 
 if TYPE_CHECKING:
     from .judge import Judge
@@ -69,7 +68,7 @@ def _provenance() -> Any:
     )  # fmt: skip
     return _shape(
         created=str, seen=list[str], seen_texts=list[str], candidates=list[trial], heldout=agreement,
-        zero_shot=agreement, objective=str, labels=_shape(rows=int, origin=str, aspect=str, aspects=list[str]),
+        zero_shot=agreement, objective=str, labels=_shape(rows=int, origin=str, aspect=str),
         selected=_shape(candidate=str, objective=str, value=float, corrected=float, q=float, q_corrected=float),
         cost=_shape(calls=int, prompt_tokens=int, completion_tokens=int),
     )  # fmt: skip
@@ -108,8 +107,8 @@ class Program(Part):
 
 
 class Method(Part):
-    """What makes one judge; of an ensemble, one member. Keys beside these hold what was fitted: the kind of judge says
-    which there are (`Judge.Fitted`)."""
+    """What makes a judge. Keys beside these hold what was fitted: the kind of judge says which there are
+    (`Judge.Fitted`)."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -188,51 +187,22 @@ class Scoring(Part):
             setattr(judge, name, getattr(self, name))
 
 
-class Whole(Scoring, Method):
-    """A judge, without its model."""
-
-    provenance: History
-
-    @classmethod
-    def of(cls, data: Any) -> Any:
-        """A judge's part of a file, by what it says of its kind; a judge made of others has a key of its own."""
-        if isinstance(data, Mapping):
-            for name in ensembles.names():
-                if name in data:
-                    return checked(ensembles.get(name).Saved, data)
-        return checked(Whole, data)
-
-    def made(self) -> Judge:
-        """Raises ArtifactError for an unknown kind, option or prompt form."""
-        judge = self.built(self.scale)
-        self.give(judge)
-        judge.provenance = self.provenance
-        return judge
-
-
-class Artifact(Part):
-    """A whole file. `judge` holds what the kind of judge says (`Whole.of`)."""
+class Artifact(Scoring, Method):
+    """A whole file."""
 
     format: Literal["judgesmith.judge/1"]
     lm: SavedLM | None
-    judge: Any
+    provenance: History
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Artifact:
         """A file's content, checked. Raises ArtifactError."""
-        head = {name: data[name] for name in ("format", "lm") if name in data}
-        artifact: Artifact = checked(cls, head | {"judge": None})
-        inside = Whole.of({name: value for name, value in data.items() if name not in head})
-        return artifact.model_copy(update={"judge": inside})
+        artifact: Artifact = checked(cls, data)
+        return artifact
 
     def to_dict(self) -> dict[str, Any]:
         """The file's content as JSON values."""
-        return {**self.model_dump(mode="json", exclude={"judge"}), **self.judge.model_dump(mode="json")}
-
-    @property
-    def provenance(self) -> dict[str, Any]:
-        history: dict[str, Any] = self.judge.provenance
-        return history
+        return self.model_dump(mode="json")
 
 
 # Writing -------------------------------------------------------------------------------------------------------------
@@ -259,16 +229,10 @@ def to_dict(judge: Judge) -> dict[str, Any]:
 def _dump(judge: Judge) -> dict[str, Any]:
     lm = judge.own_lm
     model = lm and {"model": recorded(lm.name), "sampling": to_jsonable_python(lm.sampling)}
-    return {"format": FORMAT, **judge.saved({"lm": model})}
-
-
-def whole(judge: Judge, lm: Mapping[str, Any], first: Judge | None = None, **parts: Any) -> dict[str, Any]:
-    """A judge as `Whole` reads it. lm: its model's entry, {} without one. first: the judge that stands for a judge made
-    of others, with the parts that the file holds beside it."""
-    made_of = method(first or judge)
+    made_of = method(judge)
     return {
-        **{name: made_of.pop(name) for name in ("program", "task", "criteria")},
-        **scoring(judge), **lm, **made_of, **parts, "provenance": judge.provenance,
+        "format": FORMAT, **{name: made_of.pop(name) for name in ("program", "task", "criteria")},
+        **scoring(judge), "lm": model, **made_of, "provenance": judge.provenance,
     }  # fmt: skip
 
 
@@ -322,11 +286,8 @@ def digest(data: Any) -> str:
     return sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:12]
 
 
-def _identity(data: Any) -> Any:
-    """A judge's file without the provenance of its parts."""
-    if not isinstance(data, dict):
-        return data
-    return {name: _identity(value) for name, value in data.items() if name != "provenance"}
+def _identity(data: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in data.items() if name != "provenance"}
 
 
 def save(judge: Judge, path: str | Path) -> None:
@@ -446,8 +407,9 @@ def _read(path: Path) -> Artifact:
 
 def build(artifact: Artifact, *, lm: LanguageModel | None = None) -> Judge:
     """A judge from a checked file. Raises ArtifactError for an unknown kind, option or prompt form."""
-    judge: Judge = artifact.judge.made()
-    judge.own_lm = lm
+    judge = artifact.built(artifact.scale)
+    artifact.give(judge)
+    judge.provenance, judge.own_lm = artifact.provenance, lm
     return judge
 
 
@@ -479,17 +441,16 @@ def take_settings(judge: Judge, state: Mapping[str, Any]) -> None:
         raise ArtifactError(f"this is not a state of a judge: {error}") from None
     if data.program.kind != judge.kind:
         raise ArtifactError(f"the state is that of a {data.program.kind[:80]} judge, and this is a {judge.kind} judge")
-    if judge.kind not in ensembles:
-        known = judge.knowledge
-        empty: dict[str, Any] = {"signatures": {}, "state": {}}
-        held = Method(program=data.program, task=known.description, criteria=[], **empty, **data.fitted)
-        held.criteria.extend(known.criteria)
-        made = held.plain(data.scale)
-        if set(predictors(made)) != set(predictors(judge)):
-            asked = {name: value for name, value in made.options().items() if judge.options().get(name) != value}
-            options = ", ".join(f"{name}={value!r}" for name, value in asked.items())
-            raise ArtifactError(f"the state is of a judge with other steps; make it with {options} and load again")
-        _take_over(judge, made)
+    known = judge.knowledge
+    empty: dict[str, Any] = {"signatures": {}, "state": {}}
+    held = Method(program=data.program, task=known.description, criteria=[], **empty, **data.fitted)
+    held.criteria.extend(known.criteria)
+    made = held.plain(data.scale)
+    if set(predictors(made)) != set(predictors(judge)):
+        asked = {name: value for name, value in made.options().items() if judge.options().get(name) != value}
+        options = ", ".join(f"{name}={value!r}" for name, value in asked.items())
+        raise ArtifactError(f"the state is of a judge with other steps; make it with {options} and load again")
+    _take_over(judge, made)
     data.give(judge)
 
 

@@ -15,7 +15,7 @@ from .active_critic.task import Inference, Labelled, TaskInference
 from .models.lm import LanguageModel
 
 if TYPE_CHECKING:
-    from .judge import Judge
+    pass
 
 
 @runtime_checkable
@@ -97,21 +97,12 @@ class HasChoices(Protocol):
 class ReadsPassages(Protocol):
     """A judge whose model reads passages of each row beside the calls."""
 
-    def passages(self) -> frozenset[Any]:
-        """The passages of a row; equal ones are the same reading of the same model."""
+    def passages(self) -> int:
+        """How many passages are read of each row."""
 
 
-def passages_of(judge: object) -> frozenset[Any]:
-    """The passages that are read of each row, for any judge."""
-    return judge.passages() if isinstance(judge, ReadsPassages) else frozenset()
-
-
-@runtime_checkable
-class SharesRows(Protocol):
-    """A judge that takes over what judges of other aspects of the same rows know of them."""
-
-    def beside(self, others: Sequence[Judge]) -> None:
-        """Called with these judges before anything is learnt."""
+def passages_of(judge: object) -> int:
+    return judge.passages() if isinstance(judge, ReadsPassages) else 0
 
 
 @runtime_checkable

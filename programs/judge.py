@@ -538,7 +538,7 @@ class Judge(Quiet):
         """DSPy's form of `score`, for programs, evaluation and optimizers: `judge(source=…, output=…)`.
 
         Returns: a `dspy.Prediction` with score (float on the judge's scale, NaN where there is none), percent (float in
-        [0, 100]), explanation, criteria (name -> float in [0, 100]), errors, failure, aspects (name -> float). group:
+        [0, 100]), explanation, criteria (name -> float in [0, 100]), errors, failure. group:
         demonstrations of it are kept out of the prompt. Raises ModelError when the model cannot be used at all.
         """
         return engine.run(self.aforward(source, output, context, reference, group=group))
@@ -571,11 +571,6 @@ class Judge(Quiet):
         locate(self, Path(path))
 
     @property
-    def by_aspect(self) -> dict[str, Judge]:
-        """The judge of each aspect by its name, for a judge of several; empty for others."""
-        return {}
-
-    @property
     def judges_aspect(self) -> str:
         """What its scores are of, as the labels that it was compiled from call it, or by its option; "" where that is
         the output as a whole, or nothing says."""
@@ -583,10 +578,6 @@ class Judge(Quiet):
         told = labels.get("aspect") if isinstance(labels, Mapping) else None
         told = told or self.options().get("aspect")
         return told if isinstance(told, str) and told not in OVERALL else ""
-
-    def saved(self, lm: Mapping[str, Any]) -> dict[str, Any]:
-        """What a file holds of it. lm: its model's entry, {} without one."""
-        return artifact.whole(self, lm)
 
     def copy_for(self, **changes: Any) -> Self:
         """A deep copy with some attributes changed; the model's connection is shared."""
@@ -641,7 +632,6 @@ def as_prediction(verdict: Verdict) -> dspy.Prediction:
         criteria={name: c.score for name, c in verdict.criteria.items()},
         errors=list(verdict.errors),
         failure=verdict.failure,
-        aspects={name: v.score for name, v in verdict.aspects.items()},
     )
 
 

@@ -46,22 +46,6 @@ class Silent:
     def tell(self, text: str) -> None: ...
 
 
-class Within(Silent):
-    """Heads every stage with the name of what it belongs to."""
-
-    def __init__(self, progress: Progress, name: str) -> None:
-        self.progress, self.name = progress, name
-
-    def stage(self, title: str, steps: int) -> None:
-        self.progress.stage(f"{self.name}: {title}", steps)
-
-    def step(self, title: str | None = None) -> None:
-        self.progress.step(title)
-
-    def best(self, text: str) -> None:
-        self.progress.best(text)
-
-
 class Watch:
     """A bar on a console; without one a line a stage, and now and then one that says how many steps are done, how fast,
     and how long the rest takes.

@@ -1,4 +1,4 @@
-"""The judge methods, the judges made of judges, the readings and the reference metrics that there are, those of other
+"""The judge methods, the readings and the reference metrics that there are, those of other
 packages included."""
 
 from __future__ import annotations
@@ -10,13 +10,6 @@ from ..parts import Registry
 #: Judges by `kind`. Subclasses of `programs.judge.Judge` register themselves.
 judges: Registry[type[Any]] = Registry(
     "judge method", packages=("judgesmith.programs",), group="judgesmith.judges", key="kind"
-)
-#: Judges that are made of other judges, by `kind`: the key in a saved judge under which their members stand.
-ensembles: Registry[type[Any]] = Registry(
-    "ensemble",
-    packages=("judgesmith.programs.several_aspects",),
-    group="judgesmith.ensembles",
-    key="kind",
 )
 #: Metrics that compare an output with a text, by name.
 metrics: Registry[type[Any]] = Registry(

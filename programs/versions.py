@@ -33,14 +33,12 @@ class Version:
     @classmethod
     def of(cls, artifact: Artifact) -> Version:
         whole = identity_of(artifact)
-        several = members(whole)
-        prompt = [{name: one.get(name) for name in _PROMPT} for one in several]
-        fitted = [weights(one) for one in several]
-        scaled = [whole, *whole.get("aspects", {}).values()]
+        known = {*_BESIDE, *_PROMPT, *_SCALE, "lm"}
+        fitted = {name: value for name, value in whole.items() if name not in known}
         return cls(
-            fingerprint=digest(whole), prompt=digest(prompt), model=_model(whole.get("lm")),
-            weights=digest(fitted) if any(fitted) else "none",
-            scale=digest([{name: one.get(name) for name in _SCALE} for one in scaled]),
+            fingerprint=digest(whole), prompt=digest({name: whole.get(name) for name in _PROMPT}),
+            model=_model(whole.get("lm")), weights=digest(fitted) if fitted else "none",
+            scale=digest({name: whole.get(name) for name in _SCALE}),
         )  # fmt: skip
 
     def parts(self) -> dict[str, str]:
@@ -49,19 +47,6 @@ class Version:
             "prompt": self.prompt, "model": self.model, "readings and head": self.weights,
             "scale and calibration": self.scale,
         }  # fmt: skip
-
-
-def weights(member: Mapping[str, Any]) -> dict[str, Any]:
-    """What was fitted of a judge: whatever is no other part of its identity."""
-    known = {*_BESIDE, *_PROMPT, *_SCALE, "lm"}
-    return {name: value for name, value in member.items() if name not in known}
-
-
-def members(whole: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The judges that an identity holds: itself, or those of the aspects of a judge of several."""
-    if aspects := whole.get("aspects"):
-        return [member for part in aspects.values() for member in members(part)]
-    return [whole]
 
 
 def _model(lm: Mapping[str, Any] | None) -> str:

@@ -235,9 +235,6 @@ class Verdict(BaseModel):
         PlainSerializer(lambda value: value and value.to_dict(), return_type=dict[str, Any] | None),
     ] = None
     """What only this method gives, typed by method."""
-    aspects: Mapping[str, Verdict] = {}
-    """By aspect, the whole verdict of a judge of several (`AspectsJudge`), each on its own scale, with its own
-    failure."""
     raw: tuple[str, ...] = ()
     """The model's texts."""
     usage: Usage = Usage()
@@ -262,13 +259,9 @@ class Verdict(BaseModel):
         >>> Verdict(4.5, "Clear.").to_dict()["score"]
         4.5
         """
-        several = {"aspects"} if self.aspects else set()
         absent = {name for name in _ABSENT if not getattr(self, name) and getattr(self, name) is not False}
         absent |= {"spread"} if not self.opinions else set()
-        data = self.model_dump(mode="json", exclude={"usage", *([] if raw else ["raw"]), *absent, *several})
-        if several:
-            data["aspects"] = {name: verdict.to_dict(raw=raw) for name, verdict in self.aspects.items()}
-        return data
+        return self.model_dump(mode="json", exclude={"usage", *([] if raw else ["raw"]), *absent})
 
     def _outcome(self) -> str:
         """The score, or why there is none."""
@@ -280,7 +273,6 @@ class Verdict(BaseModel):
         rows = [("score", self._outcome())]
         if self.interval is not None:
             rows.append((f"{self.interval.coverage:.0%} interval", f"[{self.interval.low:g}, {self.interval.high:g}]"))
-        rows += [(name, verdict._outcome()) for name, verdict in self.aspects.items()]
         rows += [(name, f"{_shown(c.score)} {c.explanation}") for name, c in self.criteria.items()]
         rows += [(f"error, severity {_shown(e.severity)}", f"{e.text!r}: {e.explanation}") for e in self.errors]
         rows += [("explanation", self.explanation)] if self.explanation else []
@@ -295,7 +287,6 @@ class Verdict(BaseModel):
             text += f" [{self.interval.low:g}, {self.interval.high:g}]"
         text += f", category={self.category!r}" if self.category is not None else ""
         text += f", {len(self.errors)} error{'s'[: len(self.errors) != 1]}" if self.errors else ""
-        text += f", aspects: {', '.join(self.aspects)}" if self.aspects else ""
         text += f", suspicious={shortened(self.suspicious)!r}" if self.suspicious else ""
         text += f", {shortened(self.explanation)!r}" if self.explanation else ""
         return shortened(f"Verdict({text})", 240)
@@ -308,7 +299,7 @@ def _shown(value: float) -> str:
 
 
 #: Fields that a verdict's JSON leaves out where they say nothing.
-_ABSENT = ("interval", "opinions", "category", "passed", "details", "aspects")
+_ABSENT = ("interval", "opinions", "category", "passed", "details")
 
 
 @dataclass(frozen=True, slots=True)

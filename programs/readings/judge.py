@@ -22,12 +22,10 @@ from ...errors import CallError, ModelError, OptionError
 from ...parts import option
 from ...signatures.values import Details, Item, Verdict
 from ..aspects import Aspect, Task
-from ..judge import Judge
 from ..models.lm import LanguageModel
 from ..pointwise.direct import DirectScorer
 from ..refining import Refinement, Refiner, TrainingRows
 from ..registry import judges, readings
-from ..sharing import once
 from .head import HeadData, LinearHead, Readings
 from .kinds import Form, Panel, Reading, RowReadings, group_of
 from .opening import Opened, open_reader
@@ -42,7 +40,6 @@ _WORDS_SHOWN = 3
 #: With fewer rows, or fewer groups, no head is fitted.
 FEWEST_ROWS, FEWEST_GROUPS = 8, 3
 #: The options that decide what is read, beside the instruction.
-READ_BY = ("reader", "kinds", "read_forms", "checks", "layers", "surface")
 GENERAL = INSTRUCTIONS["general"]
 
 
@@ -132,25 +129,13 @@ class ReadingsJudge(DirectScorer):
     def calls_per_row(self) -> int:
         return 0 if self.head is not None and DIRECT not in self.head.weights else super().calls_per_row()
 
-    def _reads_alike(self) -> tuple[Any, ...]:
-        """Judges for which this is equal read the same of a row."""
-        return self._asked, *(getattr(self, name) for name in READ_BY)
-
     @property
     def _asked(self) -> str:
         """What the judged systems were asked to do."""
         return self.instruction or GENERAL
 
-    def beside(self, others: Sequence[Judge]) -> None:
-        """Rows that are judged for several aspects were made to one instruction: where the library knows it for one of
-        them only, it holds for all, and each row is read once."""
-        instructions = {str(other.options().get("instruction") or GENERAL) for other in others} - {GENERAL}
-        if self._asked == GENERAL and len(instructions) == 1:
-            self.choose(instruction=instructions.pop())
-
-    def passages(self) -> frozenset[Any]:
-        """The passages that are read of each row."""
-        return frozenset((self._reads_alike(), form) for form in self.read_forms)
+    def passages(self) -> int:
+        return len(set(self.read_forms))
 
     def models(self) -> tuple[str, ...]:
         return (self.reader,) if self.reader else ()
@@ -210,7 +195,7 @@ class ReadingsJudge(DirectScorer):
         if self.head is None:
             return await super().ajudge(item, lm)
         asked = await super().ajudge(item, lm) if DIRECT in self.head.weights else None
-        row = await once((self._reads_alike(), item, id(lm)), lambda: asyncio.to_thread(self.read, item, lm))
+        row = await asyncio.to_thread(self.read, item, lm)
         table = table_of([row], [math.nan if asked is None else asked.percent], [0])
         added = {name: float(values[0]) for name, values in self.head.contributions(table).items()}
         percent = min(100.0, max(0.0, self.head.base + sum(added.values())))

@@ -51,7 +51,6 @@ from .programs.openlgauge.judge import OpeNLGauge as OpeNLGauge
 from .programs.pointwise.direct import DirectScorer as DirectScorer
 from .programs.pointwise.geval import GEval as GEval
 from .programs.readings.judge import ReadingsJudge as ReadingsJudge
-from .programs.several_aspects import AspectsJudge as AspectsJudge
 from .programs.simple import judge as judge
 from .signatures.values import Criterion as Criterion
 from .signatures.values import CriterionScore as CriterionScore

@@ -95,22 +95,6 @@ def test_a_dry_run_shows_texts_perturbations_and_calls(discern: Any, server: Any
     assert "40 texts to be written by openai/writer first" in out
 
 
-def test_a_judge_of_several_aspects_gives_the_metrics_of_the_task(
-    cli: Any, discern: Any, texts: Path, tmp_path: Path
-) -> None:
-    import judgesmith as js
-    from judgesmith.programs.pointwise.direct import DirectScorer
-    from judgesmith.programs.several_aspects import AspectsJudge
-
-    judges = {name: DirectScorer(f"translation/{name}") for name in ("Fluency", "Accuracy")}
-    AspectsJudge(judges, lm="openai/fake").save(tmp_path / "both.json")
-    assert js.load(tmp_path / "both.json", lm="openai/fake").by_aspect
-    done = discern(tmp_path / "both.json", texts, "--json")
-    assert done.code == 0, done.err
-    assert done.json["metrics"] == ["accuracy", "fluency"]
-    assert not any("the task's metrics are" in note for note in done.json["notes"])
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -20,8 +20,7 @@ from judgesmith.programs.models.transport import Request
 from judgesmith.programs.one_aspect import OneAspectJudge
 from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.programs.pointwise.geval import GEval
-from judgesmith.programs.registry import ensembles, judges
-from judgesmith.programs.several_aspects import AspectsJudge
+from judgesmith.programs.registry import judges
 from judgesmith.programs.simple import judge
 from judgesmith.signatures.values import Criterion, Item, Usage, Verdict
 from judgesmith.testing import JudgeContract
@@ -37,10 +36,6 @@ SPECIAL: dict[str, Make] = {
     "pairwise-direct": lambda **given: PairwiseDirectScorer("fluency", levels=2, samples=1, **given),
     "g-eval": lambda **given: GEval("fluency", samples=1, **given),
     "pairs": lambda **given: PairS("fluency", samples=1, **given),
-    "aspects": lambda lm=None, **given: AspectsJudge(
-        {"fluency": DirectScorer("fluency", **given), "clarity": ActiveCritic("coarse", criteria=[CLARITY], **given)},
-        lm=lm,
-    ),
 }
 
 
@@ -58,10 +53,9 @@ JUDGES: dict[str, Make] = {
 
 def test_the_core_compares_with_no_name_of_a_part() -> None:
     """What a part is, fits or saves it declares; code that asks for its name would have to know all of them."""
-    names = {*judges.names(), *ensembles.names()}
+    names = set(judges.names())
     root = Path(__file__).resolve().parents[2]
     core = [*(root / "programs").glob("*.py"), *(root / "optimizers").rglob("*.py")]
-    core.remove(root / "programs/aspects.py")  # `aspects` is a key of its YAML
     core += [path for room in ("models", "prompting") for path in (root / "programs" / room).glob("*.py")]
     wrong = []
     for path in core:
@@ -69,7 +63,7 @@ def test_the_core_compares_with_no_name_of_a_part() -> None:
             asked: list[ast.expr] = []
             if isinstance(node, ast.Compare):
                 asked = [node.left, *node.comparators]
-            elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("judges.get", "ensembles.get"):
+            elif isinstance(node, ast.Call) and ast.unparse(node.func) == "judges.get":
                 asked = node.args
             wrong += [f"{path.name}:{node.lineno}" for a in asked if isinstance(a, ast.Constant) and a.value in names]
     assert wrong == []

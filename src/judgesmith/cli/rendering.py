@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 
 from ..running.console import duration, number, out, print_json
-from ..tables import Cell, Column, Table, shortened
+from ..tables import Column, Table, shortened
 
 if TYPE_CHECKING:  # DSPy takes a second to load, and many commands do without it
     from ..optimizers.report import CompileReport, Plan
-    from ..optimizers.several_aspects import AspectsReport
     from ..programs.judge import Judge
     from ..signatures.values import Verdict
 
@@ -40,32 +39,6 @@ def show_plan(plan: Plan, model: str) -> None:
     table.show(out)
     for note in plan.notes:
         out.print(f"note: {escape(note)}")
-
-
-def show_aspects_report(report: AspectsReport, judge: Judge, *, shown: Sequence[str] = ()) -> None:
-    """The table that ends a compile run over several aspects: agreement of each. Notes in `shown` were said before."""
-    first = next(iter(report.aspects.values()))
-    how = f"{first.folds}-fold cross-validation" if first.folds else "held out, the same documents for all"
-    numbers = (Column(name, ".2f") for name in ("Q", "zero-shot Q", "surface Q", "Pearson"))
-    title = f"Agreement with people, by aspect ({how})"
-    table = Table(["aspect", Column("rows", "d"), *numbers, Column("failed", "d")], title)
-    for name, one in report.aspects.items():
-        found, o = one.heldout, one.heldout.objective
-        interval = Cell(found.q, found.low, found.high)
-        table.add(name, one.heldout_rows, interval, one.zero_shot.q, one.surface.q, o.pearson, o.failed)
-    table.show(out)
-    for name, one in report.aspects.items():
-        member = judge.by_aspect[name]
-        lines = [f"mean error {number(one.calibrated_error)} on {member.scale}"]
-        if one.decisions is not None:
-            lines.append(_decisions(one.decisions, member))
-        if one.sureness and one.sureness["width"] is not None:
-            lines.append(f"{one.sureness['coverage']:.0%} interval {number(one.sureness['width'])} wide")
-        out.print(f"{name}: {'; '.join(lines)}", markup=False)
-    out.print(
-        f"`score` is the mean of these on {judge.scale}, `aspects` has each; {judge.facts()['aspects']}.", markup=False
-    )
-    _show_end(report, shown)
 
 
 def show_report(report: CompileReport, judge: Judge, *, shown: Sequence[str] = ()) -> None:
@@ -98,7 +71,7 @@ def show_report(report: CompileReport, judge: Judge, *, shown: Sequence[str] = (
     _show_end(report, shown)
 
 
-def _show_end(report: CompileReport | AspectsReport, shown: Sequence[str]) -> None:
+def _show_end(report: CompileReport, shown: Sequence[str]) -> None:
     """The cost of a run, and the notes that were not printed before."""
     u = report.usage
     out.print(
@@ -174,7 +147,5 @@ def show_verdict(title: str, output: str, verdict: Verdict, scale: str) -> None:
         out.print(f"  suspicious: {verdict.suspicious}", markup=False, style="yellow")
     if verdict.explanation:
         out.print(f"  {verdict.explanation}", markup=False)
-    for name, part in verdict.aspects.items():
-        out.print(f"  - {name}: {part.failure or number(part.score)}", markup=False)
     for name, criterion in verdict.criteria.items():
         out.print(f"  - {name}: {number(criterion.score, 0)}/100 {criterion.explanation}", markup=False)

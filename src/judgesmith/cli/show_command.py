@@ -50,8 +50,6 @@ class Show(Command, Rows, Json):
                     for message in sent:
                         out.print(f"[bold]{message['role']}[/bold]")
                         out.print(message["content"], markup=False)
-            elif made.by_aspect:
-                _print_aspects(self.judge, made, saved, version)
             else:
                 _print_judge(self.judge, made, saved, version)
 
@@ -86,39 +84,14 @@ def _identity(version: Version, saved: Mapping[str, Any]) -> list[tuple[str, str
     ]
 
 
-def _print_aspects(path: Path, judge: Judge, saved: Mapping[str, Any], version: Version) -> None:
-    """A judge of several aspects: what they have in common, agreement of each, then each alone."""
-    from ..programs.several_aspects import MEAN
-
-    common = [
-        ("judge", f"{path.name}, {len(judge.by_aspect)} aspects"),
-        *_identity(version, saved),
-        ("scale", f"{judge.scale}: {MEAN}"),
-    ]
-    out.print(_facts([*common, *judge.facts().items(), *_history(saved["provenance"])]))
-    table = Table(title="Agreement with people, by aspect")
-    for column in ("aspect", "method", "scale", "agreement", "zero-shot"):
-        table.add_column(column, overflow="fold")
-    for name, part in saved["aspects"].items():
-        of = dict(_history(part["provenance"]))
-        member = judge.by_aspect[name]
-        cells = (name, part["program"]["kind"], str(member.scale), of.get("agreement", "–"), of.get("zero-shot", "–"))
-        table.add_row(*map(escape, cells))
-    out.print(table)
-    for name, part in saved["aspects"].items():
-        out.rule(escape(name))
-        _print_judge(path, judge.by_aspect[name], part, None)
-
-
-def _print_judge(path: Path, judge: Judge, saved: Mapping[str, Any], version: Version | None) -> None:
-    """version: None for a part of a judge whose version is shown."""
+def _print_judge(path: Path, judge: Judge, saved: Mapping[str, Any], version: Version) -> None:
     from ..programs import artifact
 
     provenance = {name: part for name, part in saved["provenance"].items() if part is not None}
     facts = _facts([])
     options = ", ".join(f"{k}={v}" for k, v in saved["program"]["options"].items() if v not in ("", True))
     facts.add_row("judge", escape(f"{path.name}, {saved['program']['kind']} ({options})"))
-    for name, value in _identity(version, saved) if version is not None else ():
+    for name, value in _identity(version, saved):
         facts.add_row(name, escape(value))
     facts.add_row("scale", str(judge.scale))
     if judge.decision is not None:
@@ -150,8 +123,7 @@ def _history(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
     if objective := provenance.get("objective"):
         lines.append(("maximised", objective_label(objective)))
     if labels := provenance.get("labels"):
-        named = labels.get("aspect") or ", ".join(map(str, labels.get("aspects") or ()))
-        lines.append(("labels", f"{labels.get('rows')} rows of {labels.get('origin')}, {named}"))
+        lines.append(("labels", f"{labels.get('rows')} rows of {labels.get('origin')}, {labels.get('aspect')}"))
     if cost := provenance.get("cost"):
         tokens = f"{cost.get('prompt_tokens')} + {cost.get('completion_tokens')} tokens"
         lines.append(("cost", f"{cost.get('calls')} calls, {tokens}"))

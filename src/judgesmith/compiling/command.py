@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Compile", "compile_judge"]
 
-#: `--aspect all`.
-ALL = "all"
 #: The method that needs no labels to tell good from bad.
 COMPARING = "pairwise-direct"
 
@@ -53,11 +51,7 @@ class Compile(Command, Aspect, Preset, Model, Rows, Json):
         False, "There are none yet: save a judge that has learnt from none (--method is then pairwise-direct)."
     )
     output: Path = flag(Path("judge.json"), "Where the judge is saved.", "-o", "--output")
-    aspect: list[str] = flag(
-        [],
-        "Which score, where rows have several; repeatable, or all: one judge that scores each. mean:A,B,… is their "
-        "mean.",
-    )
+    aspect: str | None = flag(None, "Which score, where rows have several. mean:A,B,… is the mean of several.")
     scale: tuple[float, float] | None = flag(None, "Lowest and highest score; inferred if not given.")
     heldout: str = flag("0.25", "Share of rows held out, or a file of other labels.", coerce_numbers_to_str=True)
     optimizer: str | None = flag(
@@ -108,13 +102,9 @@ class Compile(Command, Aspect, Preset, Model, Rows, Json):
         found["run"] |= {"heldout": share} | ({"max_calls": self.max_calls} if self.max_calls else {})
         run = CompileRun.of(
             setup, found, labels=self.labels, lm=self.lm, output=self.output,
-            aspect=self.aspect[0] if self.aspect else None, scale=self.scale, columns=self.columns, heldout_file=file,
+            aspect=self.aspect, scale=self.scale, columns=self.columns, heldout_file=file,
             library_aspect=self.library_aspect, api_base=tuple(self.api_base), registered=self.registered,
         )  # fmt: skip
-        if len(self.aspect) > 1 or self.aspect == [ALL]:
-            from .several_aspects import compile_aspects
-
-            return compile_aspects(run.of_aspects(self.aspect), dry_run=self.dry_run, as_json=self.as_json)
         return compile_judge(run, dry_run=self.dry_run, as_json=self.as_json)
 
     def _unlabelled(self, setup: Setup, found: Mapping[str, Mapping[str, Any]]) -> int:

@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import yaml  # type: ignore[import-untyped,unused-ignore]
 
-from ..datasets.loading import aspects_in, read_labels
+from ..datasets.loading import read_labels
 from ..datasets.marks import Kind
 from ..datasets.records import Labels
 from ..errors import LabelsError, OptionError
 from ..optimizers.compiling import NO_TEACHER, CompileOptions, Compiler, default_optimizer, level_for
 from ..optimizers.registry import build_optimizer, optimizers
-from ..optimizers.several_aspects import for_each
 from ..parts import Options, option, plugin
-from ..programs.capabilities import InfersTask, SharesRows
+from ..programs.capabilities import InfersTask
 from ..programs.judge import Judge
 from ..programs.models.lm import Connection, Sampling
 from ..programs.readings.opening import readable
 from ..programs.refining import Refinable
 from ..programs.registry import judges
-from ..programs.several_aspects import AspectsJudge
 from ..running.opening import benchmark_scale, column_roles, connection_of, rows_file
 from ..running.settings import Catalogue, JudgeInWords, ModelOptions, Owner
 from ..signatures.values import Criterion
@@ -168,29 +166,6 @@ class CompileRun:
             return None
         return plugin("logs", "mlflow").of(self.run.mlflow, self.registered)
 
-    def of_aspects(self, names: Sequence[str]) -> dict[str, CompileRun]:
-        """The run of each aspect, by its name; "all": of each that the labels' own columns tell. Raises OptionError."""
-        if (twice := next((name for name in names if names.count(name) > 1), None)) is not None:
-            raise OptionError(f"--aspect {twice} was given {names.count(twice)} times; name each aspect once")
-        if "all" in names:
-            rated = aspects_in(rows_file(str(self.labels)), columns=column_roles(self.columns))
-            if "all" not in rated and len(names) > 1:
-                raise OptionError("--aspect all takes every aspect; leave the others out")
-            if "all" not in rated and len(rated) < 2:
-                text = f"only {rated[0]!r} is" if rated else "none are"
-                raise OptionError(
-                    f"--aspect all: of the aspects of {self.labels.name} {text} told by a column's name; name them, "
-                    "--aspect COLUMN --aspect COLUMN"
-                )
-            names = names if "all" in rated else rated
-        if self.library_aspect and "/" in self.library_aspect:
-            raise OptionError(
-                f"--as {self.library_aspect} is one aspect; with several name the task, --as "
-                f"{self.library_aspect.partition('/')[0]}, in which each is found by its own name"
-            )
-        within = f"{self.library_aspect}/" if self.library_aspect else ""
-        return {name: replace(self, aspect=name, library_aspect=within + name if within else None) for name in names}
-
     def judge(self, aspect: str | None) -> Judge:
         """The judge as it is before anything is learnt. aspect: the name of the labels' score. Raises OptionError."""
         return judge_in_words(self.setup.method, self.of_method, self.run, aspect, self.library_aspect)
@@ -244,15 +219,6 @@ class CompileRun:
                 "are with --kind, or --categories with all words, worst first"
             )
         return heldout
-
-
-def judge_of_aspects(runs: Mapping[str, CompileRun], labels: Mapping[str, Labels]) -> AspectsJudge:
-    """The judges of several aspects as they are before anything is learnt. Raises OptionError, with the aspect."""
-    made = for_each(runs, lambda n: runs[n].judge(labels[n].aspect))
-    for name, judge in made.items():
-        if isinstance(judge, SharesRows):
-            judge.beside([other for its, other in made.items() if its != name])
-    return AspectsJudge(made)
 
 
 def judge_in_words(

@@ -141,7 +141,6 @@ def judge(
         scorer = subject.scorers[metric]
         quiet = {"progress": False} if isinstance(scorer, Judge) else {}  # `step` shows it
         for ask, verdict in zip(asks, scorer.score_many(items, **quiet), strict=True):
-            parts: Mapping[str, Any] = {**verdict.criteria, **verdict.aspects}
             book.add(
                 {
                     "judge": subject.name,
@@ -149,7 +148,7 @@ def judge(
                     "text": ask.key,
                     "repeat": k,
                     "score": None if math.isnan(verdict.score) else round(verdict.score, 9),
-                    "criteria": {n: c.score for n, c in parts.items() if not math.isnan(c.score)},
+                    "criteria": {n: c.score for n, c in verdict.criteria.items() if not math.isnan(c.score)},
                     "explanation": verdict.explanation,
                     "failure": verdict.failure,
                 }

@@ -24,7 +24,6 @@ from .sources import (
     inside,
     matched,
     own_categories,
-    part_of,
     places,
     plain_name,
     read_file,
@@ -292,32 +291,25 @@ def _verdicts(reading: _Reading, file: File, specs: Sequence[Spec]) -> None:
             joined.seen.add(i)
         if record.get("defer") is True:
             joined.deferred.add(i)
-    by_human = matched(joined, name, aspects_of(verdicts))
-    scores = {aspect: np.full(len(rows), np.nan) for aspect in by_human}
-    raw = {aspect: np.full(len(rows), np.nan) for aspect in by_human}
-    by_aspect: dict[str, list[tuple[Any, Any]]] = {aspect: [(None, None)] * len(rows) for aspect in by_human}
-    for human, aspect in by_human.items():
-        column = "verdict.score" if nested else "judge_score"
-        for i, j in where:
-            of = part_of(verdicts[j], aspect)
-            scores[human][i] = read_number(file, file.rows[j], column, of.get("score"))
-            raw[human][i] = read_number(file, file.rows[j], "verdict.percent", of.get("percent"))
-            by_aspect[human][i] = of.get("category"), of.get("passed")
-        own_categories(joined, name, by_aspect[human], [human])
-    joined.judges[name] = scores
+    humans = matched(joined, name, aspects_of(verdicts))
+    scores, raw = np.full(len(rows), np.nan), np.full(len(rows), np.nan)
+    said: list[tuple[Any, Any]] = [(None, None)] * len(rows)
+    column = "verdict.score" if nested else "judge_score"
+    for i, j in where:
+        of = verdicts[j]
+        scores[i] = read_number(file, file.rows[j], column, of.get("score"))
+        raw[i] = read_number(file, file.rows[j], "verdict.percent", of.get("percent"))
+        said[i] = of.get("category"), of.get("passed")
+    own_categories(joined, name, said, humans)
+    joined.judges[name] = dict.fromkeys(humans, scores)
     joined.on_scale.add(name)
     joined.explanations[name] = explanations
     if len(set(joined.scales.values())) == 1:
         low, high = next(iter(joined.scales.values()))
-        before = {human: low + (high - low) * values / 100.0 for human, values in raw.items()}
+        before = low + (high - low) * raw / 100.0
         # A judge without calibration has no other stage.
-        staged = {
-            human: values
-            for human, values in before.items()
-            if not np.isnan(values).all() and not np.allclose(values, scores[human], atol=1e-6, equal_nan=True)
-        }
-        if staged:
-            joined.uncalibrated[name] = staged
+        if not np.isnan(before).all() and not np.allclose(before, scores, atol=1e-6, equal_nan=True):
+            joined.uncalibrated[name] = dict.fromkeys(humans, before)
 
 
 def _judged_aspects(rows: Sequence[Row], files: Sequence[File], specs: Sequence[Spec]) -> list[str]:
@@ -326,7 +318,7 @@ def _judged_aspects(rows: Sequence[Row], files: Sequence[File], specs: Sequence[
     for spec in specs:
         if spec.column.lower().endswith(".json") and Path(spec.column).is_file():
             judge = artifact.build(artifact.read(Path(spec.column)))
-            judged |= {plain_name(name) for name in (*judge.by_aspect, judge.judges_aspect) if name}
+            judged |= {plain_name(judge.judges_aspect)} - {""}
     for file in files if not specs else ():
         judged |= {plain_name(name) for name in aspects_of([verdict_of(record) or {} for record in file.records])}
     known = dict.fromkeys(name for row in rows for name in row.scores)

@@ -103,14 +103,12 @@ def _judge_rows(
             watch.step()
             limits.check(summary.failed, summary.rows, verdict.failure)
     usage = meter.usage - before
+    humans = list(joined.human)
     joined.explanations[live.name] = [verdict.explanation or verdict.failure or "" for verdict in verdicts]
-    by_human = _matched(joined, live.name, judge)
-    for judged in dict.fromkeys(by_human.values()):
-        told = verdicts if judged is None else [verdict.aspects.get(judged, Verdict.failed("")) for verdict in verdicts]
-        humans = [human for human, part in by_human.items() if part == judged]
-        joined.judges[live.name] |= dict.fromkeys(humans, np.array([verdict.score for verdict in told]))
-        own_categories(joined, live.name, [(verdict.category, verdict.passed) for verdict in told], humans)
-        _compare_scales(joined, live.name, humans, judge.by_aspect.get(judged or "", judge), told)
+    joined.judges[live.name] |= dict.fromkeys(humans, np.array([verdict.score for verdict in verdicts]))
+    own_categories(joined, live.name, [(verdict.category, verdict.passed) for verdict in verdicts], humans)
+    _note_other_aspects(joined, live.name, humans, judge)
+    _compare_scales(joined, live.name, humans, judge, verdicts)
     return LiveRun(live.name, live.path, judge.lm.name, summary, usage)
 
 
@@ -135,16 +133,11 @@ def _compare_scales(
         joined.uncalibrated.setdefault(name, {}).update(dict.fromkeys(same, raw))
 
 
-def _matched(joined: Judged, name: str, judge: Judge) -> dict[str, str | None]:
-    """For each aspect of human ratings, the judged aspect that it is compared with; None for the judge's one score.
-    A note where the judge was compiled for an aspect with a name of its own, and people's is called otherwise."""
-    several = {plain_name(aspect): aspect for aspect in judge.by_aspect}
-    result: dict[str, str | None] = {aspect: several.get(plain_name(aspect)) for aspect in joined.human}
-    compiled = judge.options().get("aspect") or judge.judges_aspect or ", ".join(judge.by_aspect)
-    same = plain_name(compiled)
-    other = [a for a, part in result.items() if part is None and plain_name(a) != same]
+def _note_other_aspects(joined: Judged, name: str, aspects: Sequence[str], judge: Judge) -> None:
+    """A note where the judge was compiled for an aspect with a name of its own, and people's is called otherwise."""
+    compiled = judge.options().get("aspect") or judge.judges_aspect
+    other = [aspect for aspect in aspects if plain_name(aspect) != plain_name(compiled)]
     if compiled and compiled not in GENERAL and other:
         joined.notes.append(
             f"{name} was compiled for {compiled!r}; it is compared with human ratings of {some(other)} here"
         )
-    return result

@@ -341,33 +341,13 @@ def verdict_of(record: Mapping[str, Any]) -> Mapping[str, Any] | None:
         return verdict
     if "judge_score" not in record and "judge_failure" not in record:
         return None
-    aspects = dict.fromkeys(name.partition(".")[2] for name in record if name.startswith(CELLS["score"] + "."))
-    parts = {name: _cells(record, f".{name}") for name in aspects}
-    return _cells(record, "") | ({"aspects": parts} if parts else {})
-
-
-def _cells(record: Mapping[str, Any], of: str) -> dict[str, Any]:
-    return {name: record.get(column + of) for name, column in CELLS.items()}
+    return {name: record.get(column) for name, column in CELLS.items()}
 
 
 def aspects_of(verdicts: Iterable[Mapping[str, Any]]) -> list[str]:
     """The aspects that verdicts say they are on; none where they say nothing."""
-    result: dict[str, None] = {}
-    for verdict in verdicts:
-        parts = verdict.get("aspects")
-        for name in parts if isinstance(parts, Mapping) else [verdict.get("aspect")]:
-            if isinstance(name, str) and name:
-                result[name] = None
-    return list(result)
-
-
-def part_of(verdict: Mapping[str, Any], aspect: str | None) -> Mapping[str, Any]:
-    """What a verdict says of an aspect; of None, the whole."""
-    parts = verdict.get("aspects")
-    if aspect is None or not isinstance(parts, Mapping):
-        return verdict
-    part = parts.get(aspect)
-    return part if isinstance(part, Mapping) else {}
+    names = (verdict.get("aspect") for verdict in verdicts)
+    return list(dict.fromkeys(name for name in names if isinstance(name, str) and name))
 
 
 def plain_name(aspect: str) -> str:
@@ -375,14 +355,11 @@ def plain_name(aspect: str) -> str:
     return aspect.removeprefix("zscores.").casefold()
 
 
-def matched(joined: Judged, name: str, aspects: Iterable[str]) -> dict[str, str | None]:
-    """For each aspect of human ratings that is to be compared, the judged aspect of that name. Where none has such a
-    name, all are compared with the judge's one score (None), which is noted."""
+def matched(joined: Judged, name: str, aspects: Iterable[str]) -> list[str]:
+    """The aspects of human ratings that the judged aspects are called like; all where none is, which is noted."""
     by_name = {plain_name(aspect): aspect for aspect in aspects}
-    result: dict[str, str | None] = {
-        human: by_name[plain_name(human)] for human in joined.human if plain_name(human) in by_name
-    }
+    result = [human for human in joined.human if plain_name(human) in by_name]
     if by_name and not result:
         text = ", ".join(map(repr, by_name.values()))
         joined.notes.append(f"{name} judged {text}; its score is compared with human {some(joined.human)} here")
-    return result or dict.fromkeys(joined.human, None)
+    return result or list(joined.human)

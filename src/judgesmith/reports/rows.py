@@ -216,7 +216,6 @@ def _verdict(told: Mapping[str, Any], output: str = "") -> Verdict:
         notes=_several(told.get("notes")), interval=_interval(told.get("interval")),
         details=ReadDetails(details) if isinstance(details, Mapping) else None,
         suspicious=_words(told.get("suspicious")) or None, category=_words(told.get("category")) or None,
-        aspects={name: _verdict(one) for name, one in _named(told.get("aspects"))},
     )  # fmt: skip
 
 
@@ -345,24 +344,22 @@ def _sides(rows: Sequence[Shown], aspects: Sequence[str], standard: str | None) 
     people = {name: np.array([row.human.get(name, math.nan) for row in rows]) for name in aspects}
     yield _side("", scores, people.get(standard or "", nothing))
     called = {plain_name(name): name for name in aspects}
-    several = [name for row in rows for name in row.verdict.aspects]
     criteria = [name for row in rows for name in row.verdict.criteria]
     own = [row.aspect for row in rows if row.aspect]
-    for name in dict.fromkeys([*several, *criteria, *own, *(a for a in aspects if a != standard)]):
+    for name in dict.fromkeys([*criteria, *own, *(a for a in aspects if a != standard)]):
         same = called.get(plain_name(name), name)
         said = np.array([_of_aspect(row, name, people) for row in rows])
         # What was judged is known, and that is not this; or it is the one score, which exists already.
-        if (several or own) and (np.isnan(said).all() or (name in own and same == standard)):
+        if own and (np.isnan(said).all() or (name in own and same == standard)):
             continue
-        yield _side(name, said, people.get(same, nothing if several or standard is None else people[standard]))
+        yield _side(name, said, people.get(same, nothing if standard is None else people[standard]))
 
 
 def _of_aspect(row: Shown, name: str, people: Mapping[str, Vector]) -> float:
     """The judge's score for an aspect: the one that was given for it, else the criterion's, else the verdict's where it
     speaks of this aspect."""
-    own: dict[str, CriterionScore | Verdict] = {**row.verdict.criteria, **row.verdict.aspects}
-    if row.verdict.aspects or name in row.verdict.criteria:
-        return own[name].score if name in own else math.nan
+    if name in row.verdict.criteria:
+        return row.verdict.criteria[name].score
     return row.score if row.aspect == name or (not row.aspect and name in people) else math.nan
 
 

@@ -21,8 +21,7 @@ class Score(Command, Rows, Reach, LimitOptions, Json):
 
     Rows are written as they finish, in the order of the input; a second run resumes where the first stopped. Exit code
     0: every row has a score; 1: some have none (listed; try `--retry-failed`); 2: an error. A judge compiled from
-    labels gives each score an interval that holds the human rating for 90 % of new rows (`verdict.interval`). One of
-    several aspects gives each a verdict (`verdict.aspects`; in .csv columns judge_score.ASPECT) and the mean as score.
+    labels gives each score an interval that holds the human rating for 90 % of new rows (`verdict.interval`).
     """
 
     panel: ClassVar[str] = "Use"

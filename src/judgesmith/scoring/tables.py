@@ -19,8 +19,6 @@ OF_VERDICT = (
     "judge_low", "judge_high", "judge_criteria", "judge_spread", "judge_errors", "judge_aspect",
 )  # fmt: skip
 COLUMNS = (*OF_VERDICT[:4], "judge_seen", "judge_id", "judge", *OF_VERDICT[4:])
-#: Columns of the verdict on one aspect, of a judge of several: judge_score.ASPECT and so on.
-OF_ASPECT = ("judge_score", "judge_explanation", "judge_failure", "judge_category", "judge_low", "judge_high")
 
 
 def write_csv(scored: Path, output: Path) -> None:
@@ -54,19 +52,11 @@ def _own(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def _ours(record: Mapping[str, Any]) -> dict[str, Any]:
     verdict = record["verdict"]
-    cells = _of_verdict(verdict) | {
-        "judge_seen": "yes" if record.get("seen") else "", "judge_id": record["id"], "judge": record["judge"],
-    }  # fmt: skip
-    for name, part in (verdict.get("aspects") or {}).items():
-        of_part = _of_verdict(part)
-        cells |= {f"{column}.{name}": of_part[column] for column in OF_ASPECT}
-    return cells
-
-
-def _of_verdict(verdict: Mapping[str, Any]) -> dict[str, Any]:
     cells = {**verdict, **(verdict.get("interval") or {}), "repaired": "yes" if verdict["repaired"] else ""}
     cells |= {name: verdict[name] or "" for name in ("criteria", "errors")}
-    return {column: cells.get(column.removeprefix("judge_")) for column in OF_VERDICT}
+    return {column: cells.get(column.removeprefix("judge_")) for column in OF_VERDICT} | {
+        "judge_seen": "yes" if record.get("seen") else "", "judge_id": record["id"], "judge": record["judge"],
+    }  # fmt: skip
 
 
 def _cell(value: Any) -> Any:

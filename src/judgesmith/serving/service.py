@@ -64,7 +64,7 @@ class Served:
         return {
             "name": self.name, "kind": self.judge.kind, "fingerprint": self.mark, "model": self.lm.name,
             "scale": [self.judge.scale.low, self.judge.scale.high], "ready": self.problem is None,
-            "aspects": list(self.judge.by_aspect) or [name for name in [self.judge.judges_aspect] if name],
+            "aspects": [name for name in [self.judge.judges_aspect] if name],
         }  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from ..errors import BudgetError, ModelError, OptionError
 from ..programs import artifact
 from ..programs.judge import Judge
 from ..programs.models.transport import Request, Unanswered
-from ..programs.registry import ensembles, judges
+from ..programs.registry import judges
 from ..signatures.values import Item, Scale
 from .scripted import MakeScripted, scripted_models
 
@@ -124,9 +124,8 @@ class JudgeContract:
 
     def test_it_is_registered_and_says_what_it_is(self, make: Make) -> None:
         kind = type(make())
-        if kind.kind not in ensembles:  # made of judges, so no choice of its own
-            assert judges.get(kind.kind) is kind
-            assert kind.about and "\n" not in kind.about
+        assert judges.get(kind.kind) is kind
+        assert kind.about and "\n" not in kind.about
 
     def test_rows_get_verdicts_in_their_order_on_the_users_scale(self, make: Make, scripted: MakeScripted) -> None:
         lm, transport = scripted(self.answers(), grammar=True)
@@ -242,6 +241,4 @@ class JudgeContract:
     def test_calls_and_options_are_what_they_say(self, make: Make) -> None:
         judge = make()
         assert judge.calls_per_row() >= 1
-        if judge.kind in ensembles:  # made of judges; its options are theirs
-            judge = judge.members[0]
         assert type(judge)(**judge.options(), criteria=judge.knowledge.criteria).options() == judge.options()

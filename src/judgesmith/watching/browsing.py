@@ -60,12 +60,12 @@ def _judges(found: Browsed) -> Table:
     numbers += [Column(name, "s") for name in ("calls", "tokens in + out")]
     made = Table(["judge", "method", "model", "aspect", *numbers, "created", "watched"])
     for one in found.judges:
-        aspect = one.said("provenance", "labels", "aspect") or one.said("provenance", "labels", "aspects")
+        aspect = one.said("provenance", "labels", "aspect")
         cost = [_count(one.said("provenance", "cost", key)) for key in ("calls", "prompt_tokens", "completion_tokens")]
         watched = [f"{w.state}, {moment(w.last.time)}" for w in found.watched if w.last.judge == one.mark]
         signature = _told(one.said("provenance", "heldout", "signature") or "")
         made.add(
-            Cell(one.path, note=one.mark), _told(one.said("program", "kind") or "several aspects"),
+            Cell(one.path, note=one.mark), _told(one.said("program", "kind")),
             _told(one.said("lm", "model") or "–"), _told(aspect or "–"),
             Cell(*one.agreement(), title=signature), one.agreement("zero_shot")[0], cost[0],
             " + ".join(cost[1:]) if one.said("provenance", "cost") else "–",
