@@ -18,8 +18,6 @@ from typer.testing import CliRunner
 
 from judgesmith.cli.main import app
 from judgesmith.errors import JudgesmithError, LabelsError, OptionError
-from judgesmith.evaluating.options import PAPER_NAMES, EvaluateOptions
-from judgesmith.running.settings import choices_of
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 
@@ -286,24 +284,9 @@ def test_the_gate_as_a_comment_for_a_pull_request(run: Run, scored: str, tmp_pat
     assert "passed" not in passed.read_text(encoding="utf-8")
 
 
-def test_csv_and_latex(run: Run, scored: str, tmp_path: Path) -> None:
-    table, tex = tmp_path / "t.csv", tmp_path / "t.tex"
-    run(scored, "--judge", "=SUM_1%=verdict.score".removeprefix("="), "--csv", str(table), "--latex", str(tex))
-    with table.open(newline="") as file:
-        lines = list(csv.DictReader(file))
-    assert len(lines) == 9 and {line["judge"] for line in lines} == {"SUM_1%"}
-    assert float(lines[0]["low"]) < float(lines[0]["value"])
+def test_latex(run: Run, scored: str, tmp_path: Path) -> None:
+    tex = tmp_path / "t.tex"
+    run(scored, "--judge", "SUM_1%=verdict.score", "--latex", str(tex))
     assert (
         r"SUM\_1\%" in tex.read_text() and tex.read_text().count(r"\\") == 6
     )  # a header and a row for each of three levels
-
-
-@pytest.mark.parametrize("name", list(PAPER_NAMES))
-def test_levels_are_called_as_a_paper_does(run: Run, scored: str, tmp_path: Path, name: str) -> None:
-    run(scored, "--names", name, "--csv", str(tmp_path / "t.csv"))
-    with (tmp_path / "t.csv").open(newline="") as file:
-        assert {line["level"] for line in csv.DictReader(file)} == set(PAPER_NAMES[name].values())
-
-
-def test_every_paper_can_be_named() -> None:
-    assert set(choices_of(EvaluateOptions, "names")) == set(PAPER_NAMES)

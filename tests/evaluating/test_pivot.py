@@ -7,12 +7,10 @@ import pytest
 
 from judgesmith.agreement.meta.evaluation import MetaEvaluation, meta_evaluate
 from judgesmith.evaluating import tables
-from judgesmith.evaluating.options import PAPER_NAMES
 from judgesmith.evaluating.pivot import BEHIND, headline, pivots
 from judgesmith.running.console import ShownConsole
 from judgesmith.tables import number
 
-LEVELS = next(iter(PAPER_NAMES.values()))
 ASPECTS = ("coherence", "consistency", "fluency", "informativeness", "naturalness", "relevance")
 HOSTILE = "[bold]x[/bold] \x1b[31m a judge with a name far too long for any column of a table"
 
@@ -35,7 +33,7 @@ def shown(result: MetaEvaluation, width: int, monkeypatch: pytest.MonkeyPatch) -
     console = ShownConsole(width=width, highlight=False, force_terminal=False)
     monkeypatch.setattr(tables, "wide", lambda: console)
     with console.capture() as said:
-        tables.show(result, "rows.jsonl", 80, [], LEVELS)
+        tables.show(result, "rows.jsonl", 80, [])
     return said.get().splitlines()
 
 
@@ -71,7 +69,7 @@ def test_the_best_is_marked_and_only_what_is_tested_is_behind(several: MetaEvalu
 
 
 def test_the_sentence_says_best_next_certainty_and_ceiling(several: MetaEvaluation) -> None:
-    told = headline(several, LEVELS)
+    told = headline(several)
     assert told.startswith("Of 3 judges, close_judge agrees best with the human ratings: Spearman ρ 0.9")
     assert "on average over 6 aspects (pooled, 80 rows)" in told
     assert "the lead is beyond chance on every aspect" in told
@@ -81,26 +79,26 @@ def test_the_sentence_says_best_next_certainty_and_ceiling(several: MetaEvaluati
 def test_a_judge_that_knows_nothing_is_said_to_be_chance() -> None:
     rng = np.random.default_rng(1)
     found = meta_evaluate({"coin": rng.normal(size=40)}, rng.normal(size=40), rounds=200)
-    told = headline(found, LEVELS)
+    told = headline(found)
     assert told.startswith("coin agrees with the human ratings at Spearman ρ ")
     assert "; that cannot be distinguished from chance." in told
 
 
 def test_a_constant_judge_has_no_agreement() -> None:
     found = meta_evaluate({"flat": np.full(40, 3.0)}, np.arange(40.0), rounds=50)
-    assert headline(found, LEVELS).startswith("No judge has a defined agreement with the human ratings: ")
+    assert headline(found).startswith("No judge has a defined agreement with the human ratings: ")
 
 
 def test_equal_judges_are_not_called_different() -> None:
     rng = np.random.default_rng(2)
     human = rng.integers(1, 6, 60).astype(float)
     judges = {name: human + rng.normal(0, 1, 60) for name in ("one", "other")}
-    told = headline(meta_evaluate(judges, human, rounds=200), LEVELS)
+    told = headline(meta_evaluate(judges, human, rounds=200))
     assert "which may be chance (p = " in told
 
 
 def test_latex_has_a_panel_for_each_coefficient_and_the_best_in_bold(several: MetaEvaluation) -> None:
-    made = tables.agreement_latex(several, LEVELS)
+    made = tables.agreement_latex(several)
     assert made.count(r"\begin{tabular}") == made.count(r"\end{tabular}") == 1
     assert made.count(r"\mathbf{") == 3 * 7 and r"^{\dagger}" in made
     body = [line for line in made.splitlines() if " & " in line]

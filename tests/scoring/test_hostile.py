@@ -307,14 +307,13 @@ def test_pages_tables_and_figures_are_whole_or_as_they_were(
     server.answer = fake.judging(lambda ask: len(ask.text) % 101)
     rows, scored = rows_file(12), tmp_path / "scored.jsonl"
     assert cli("score", rows, "--judge", judge_file, "--api-base", server.base, "-o", scored).code == 0
-    made = {name: tmp_path / name for name in ("report.html", "agreement.html", "agreement.csv", "agreement.tex")}
+    made = {name: tmp_path / name for name in ("report.html", "agreement.html", "agreement.tex")}
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     for path in made.values():
         path.write_text("old")
     for call in (
         ("report", scored, "-o", made["report.html"]),
         ("evaluate", scored, "--human", "score", "-o", made["agreement.html"]),
-        ("evaluate", scored, "--human", "score", "--csv", made["agreement.csv"]),
         ("evaluate", scored, "--human", "score", "--latex", made["agreement.tex"]),
     ):
         resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))

@@ -16,7 +16,6 @@ import numpy as np
 
 from judgesmith.agreement.meta.evaluation import meta_evaluate
 from judgesmith.evaluating import page as evaluation
-from judgesmith.evaluating.options import PAPER_NAMES
 from judgesmith.evaluating.sources import Judged, read_file
 from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.reports import spans
@@ -108,7 +107,7 @@ def evaluation_page(place: Path, rows: int) -> str:
     found = meta_evaluate(
         judges, human, documents=data.documents, systems=data.systems, scale=scale, rounds=50, lengths=data.lengths
     )
-    return evaluation.render(data, found, [], next(iter(PAPER_NAMES.values())))
+    return evaluation.render(data, found, [])
 
 
 def browse_page(place: Path, rows: int) -> str:

@@ -22,7 +22,6 @@ from judgesmith.discerning.options import DiscernOptions
 from judgesmith.discerning.pairs import Book, Texts, make_pairs
 from judgesmith.discerning.run import analyse
 from judgesmith.evaluating import page as evaluation
-from judgesmith.evaluating.options import PAPER_NAMES
 from judgesmith.evaluating.sources import Judged
 from judgesmith.experiments.studies import page as study
 from judgesmith.experiments.studies.analysis import Analysis, Gap, Line
@@ -130,9 +129,7 @@ def evaluation_page(_: Path, __: Path) -> str:
         judges, human, documents=data.documents, systems=data.systems, scale=data.scales, ratings=ratings, rounds=30,
         lengths=data.lengths,
     )  # fmt: skip
-    return evaluation.render(
-        data, result, [f"{LONG}: {HOSTILE}", "Rows were left out."], next(iter(PAPER_NAMES.values()))
-    )
+    return evaluation.render(data, result, [f"{LONG}: {HOSTILE}", "Rows were left out."])
 
 
 class Rule:

@@ -24,7 +24,7 @@ class Evaluate(Command, Config, Model, Rows, Json):
     Levels: pooled, one correlation over all rows (Active-Critic's summary level, UniEval's and USR's turn level,
     nlpstats' global level); sample, within each document and then the mean (G-Eval's and UniEval's summary level on
     SummEval, per_doc_mean, nlpstats' input level; constant documents are left out and counted); system, of the systems'
-    means. `--names …` prints the names of a paper.
+    means.
 
     Intervals: documents are drawn again because rows of one document are no independent evidence. That speaks of these
     very systems on other documents (at system level, even of these too narrowly: 75-90 % instead of 95 % in a

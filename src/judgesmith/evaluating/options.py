@@ -2,24 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
 
 from ..agreement.meta.inputs import EvaluationOptions
 from ..parts import option
 from ..running.limits import LimitOptions
-
-#: What papers call our levels. "Summary level" means two different things.
-PAPER_NAMES: Mapping[str, Mapping[str, str]] = {
-    "judgesmith": {"pooled": "pooled", "sample": "sample", "system": "system"},
-    "active-critic": {"pooled": "summary-level", "sample": "sample", "system": "system-level"},
-    "g-eval": {"pooled": "dataset-level", "sample": "summary-level", "system": "system-level"},
-    "usr": {"pooled": "turn-level", "sample": "within context", "system": "system-level"},
-    "nlpstats": {"pooled": "global-level", "sample": "input-level", "system": "system-level"},
-    "wmt": {"pooled": "segment-level, no grouping", "sample": "segment-level, group-by-item", "system": "system-level"},
-    "shared-data": {"pooled": "pooled", "sample": "per_doc_mean", "system": "system"},
-}
 
 
 class EvaluateOptions(LimitOptions, EvaluationOptions):
@@ -38,10 +25,6 @@ class EvaluateOptions(LimitOptions, EvaluationOptions):
         ge=0,
         lt=1,
     )
-    names: Literal["judgesmith", "active-critic", "g-eval", "usr", "nlpstats", "wmt", "shared-data"] = option(
-        "judgesmith", "Call the levels as this paper does."
-    )
-    csv: Path | None = option(None, "Write the agreement as CSV.")
     latex: Path | None = option(None, "Write the agreement as a LaTeX table.")
     markdown: Path | None = option(
         None, "Write the agreement, and whether --fail-under passed, as a comment for a pull request."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,8 +29,7 @@ _LONG = 1_200  # characters of a text
 _SHOWN = 6  # figures of a kind that are not folded away
 
 
-def render(data: Judged, result: MetaEvaluation, notes: Sequence[str], levels: Mapping[str, str]) -> str:
-    """The page. `levels`: what to call them."""
+def render(data: Judged, result: MetaEvaluation, notes: Sequence[str]) -> str:
     how, made = result.settings, pivots(result)
     method = "no intervals were asked for"
     if how["rounds"]:
@@ -38,32 +37,32 @@ def render(data: Judged, result: MetaEvaluation, notes: Sequence[str], levels: M
         method += f"rounds, seed {how['seed']}"
     systems = len(set(data.systems or ()))
     counted = f"{len(data.ids)} rows, {len(set(data.documents))} documents" + f", {systems} systems" * bool(systems)
-    first, *others = (pivot_table(pivot, levels) for pivot in made)
+    first, *others = (pivot_table(pivot) for pivot in made)
     folds = [_fold(table.title, table) for table in others]
     main = sum(pivot.coefficient == made[0].coefficient for pivot in made) - 1  # those of the headline's coefficient
     behind = f" {BEHIND_MEANS}." if any(pivot.marked for pivot in made) else ""
     legend = f"Bold: the best of its column.{behind} Human ceiling: one rater with the mean of the others, where there "
     legend += "are several."
-    reasons = undefined(result, levels)
+    reasons = undefined(result)
     charts = list(_charts(data, result))
     sections = [
         Section("Agreement", [first, *folds[:main], legend, _folded(notes, "notes on these numbers")]),
-        Section("Intervals", _forest(made[0], levels)),
+        Section("Intervals", _forest(made[0])),
         *(Section(title, [about, Figures(drawn[:_SHOWN]), _folded(drawn[_SHOWN:], "more figures", Figures)])
           for title, about, drawn, folded in charts if not folded),
         Section("Worst disagreements", _cases(data)),
         Section("Every number", [
             *folds[main:],
-            _fold("All judges, aspects, levels and coefficients in one table", agreement_table(result, levels)),
+            _fold("All judges, aspects, levels and coefficients in one table", agreement_table(result)),
             _folded(reasons, "numbers or intervals are undefined"),
         ]),
         *(Section(table.title, [_fold(f"{len(table)} row{'s'[: len(table) != 1]}", table, about)])
-          for about, table in tables_beside(result, levels)),
+          for about, table in tables_beside(result)),
         *(Section(title, [Fold(f"{len(drawn)} figure{'s'[: len(drawn) != 1]}", [about, Figures(drawn)])])
           for title, about, drawn, folded in charts if folded),
     ]  # fmt: skip
     return render_page(
-        f"Agreement with the human ratings: {data.origin}", sections, lead=headline(result, levels),
+        f"Agreement with the human ratings: {data.origin}", sections, lead=headline(result),
         about=[f"{counted} · {method}"], style="figcaption { max-width: 19rem; }",
     )  # fmt: skip
 
@@ -78,7 +77,7 @@ def _folded(lines: Sequence[Any], what: str, kind: Callable[[Any], Any] = list) 
     return Fold(f"{len(lines)} {what}", [kind(lines)]) if lines else ""
 
 
-def _forest(pivot: Pivot, levels: Mapping[str, str]) -> list[Any]:
+def _forest(pivot: Pivot) -> list[Any]:
     """The first pivot as intervals on one axis, a group for each column."""
     ceilings = next((line.entries for line in pivot.lines if line.human), (None,) * len(pivot.columns))
     groups = []
@@ -87,9 +86,9 @@ def _forest(pivot: Pivot, levels: Mapping[str, str]) -> list[Any]:
         entries = ((line.name, line.entries[k]) for line in pivot.lines if not line.human)
         groups.append((column, [Estimate(name, e.value, e.low, e.high, other) for name, e in entries if e is not None]))
     known = any(not math.isnan(one.other) for _, estimates in groups for one in estimates)
-    about = f"{pivot.title(levels)}: a line is the interval, a dot the value{', a ring the human ceiling' * known}. "
+    about = f"{pivot.title()}: a line is the interval, a dot the value{', a ring the human ceiling' * known}. "
     return [f"{about}The thin line is 0; the numbers stand in the table above.",
-            Figures([(f"Intervals: {pivot.title(levels)}", forest(groups))])]  # fmt: skip
+            Figures([(f"Intervals: {pivot.title()}", forest(groups))])]  # fmt: skip
 
 
 # Figures -------------------------------------------------------------------------------------------------------------

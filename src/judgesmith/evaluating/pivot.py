@@ -61,8 +61,8 @@ class Pivot:
     columns: tuple[str, ...]
     lines: tuple[Line, ...]
 
-    def title(self, levels: Mapping[str, str]) -> str:
-        name = levels[self.level]
+    def title(self) -> str:
+        name = self.level
         return f"{TITLES[self.coefficient]}, {name}" if self.coefficient else name
 
     @property
@@ -155,7 +155,7 @@ def _worse(result: MetaEvaluation) -> dict[tuple[str, str, str, str], set[str]]:
 # The sentence --------------------------------------------------------------------------------------------------------
 
 
-def headline(result: MetaEvaluation, levels: Mapping[str, str]) -> str:
+def headline(result: MetaEvaluation) -> str:
     """What came out: which judge agrees best, how far, by how much, how surely, and how far people agree."""
     table = result.agreement
     name, level = main_coefficient(result), str(table["level"].iloc[0])
@@ -173,7 +173,7 @@ def headline(result: MetaEvaluation, levels: Mapping[str, str]) -> str:
     over = f" on average over {len(judged)} aspects" if aspect == AVERAGE else ""
     over = f" for {aspect}" if len(judged) > 1 and not over else over
     missing = f", {best['failed']} without a score" if best["failed"] else ""
-    where = f"({levels[level]}, {count(best['n'], level)}{missing})"
+    where = f"({level}, {count(best['n'], level)}{missing})"
     value = f"{TITLES[name]} {with_interval(best['value'], best['low'], best['high'])}"
     if len(ranked) == 1:
         lines = [f"{best['judge']} agrees with the human ratings at {value}{over} {where}{_surely(best)}."]

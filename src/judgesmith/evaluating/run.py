@@ -26,11 +26,11 @@ from ..running.settings import ReachOptions
 from .gate import Gate
 from .judges import Wanted, read_judged
 from .live import LiveRun, judge_live, plan_live
-from .options import PAPER_NAMES, EvaluateOptions
+from .options import EvaluateOptions
 from .page import render
 from .sources import Judged
 from .spans import evaluate_spans
-from .tables import agreement_csv, agreement_latex, agreement_markdown, show
+from .tables import agreement_latex, agreement_markdown, show
 
 if TYPE_CHECKING:
     from .command import Evaluate
@@ -50,9 +50,7 @@ def run(asked: Evaluate) -> int:
     gate = Gate.parse(asked.fail_under) if asked.fail_under else None
     how = how if gate is None else _with_gate(how, gate)
     if asked.output is not None and asked.output.suffix.lower() not in (".html", ".htm"):
-        raise OptionError(
-            f"-o {asked.output}: the report is HTML; name it .html (numbers go to --csv, --json, --latex)"
-        )
+        raise OptionError(f"-o {asked.output}: the report is HTML; name it .html (numbers go to --json, --latex)")
     wanted = Wanted(
         human=asked.human, judges=asked.judge, labels=asked.labels, columns=asked.roles(),
         without_systems=how.without_system, scale=asked.scale, limit=asked.limit, unseen=asked.unseen,
@@ -142,12 +140,10 @@ def _write_all(
     gate: Gate | None, reasons: Sequence[str],
 ) -> list[Path]:  # fmt: skip
     """The files that were asked for."""
-    levels = PAPER_NAMES[how.names]
     made = {
-        report: lambda: render(data, result, notes, levels),
-        how.csv: lambda: agreement_csv(result, levels),
-        how.latex: lambda: agreement_latex(result, levels),
-        how.markdown: lambda: agreement_markdown(result, levels, None if gate is None else gate.text, reasons),
+        report: lambda: render(data, result, notes),
+        how.latex: lambda: agreement_latex(result),
+        how.markdown: lambda: agreement_markdown(result, None if gate is None else gate.text, reasons),
     }
     written = [path for path in made if path is not None]
     for path in written:
@@ -169,7 +165,6 @@ def _print_result(
                 for (judge, aspect), (test, mapped) in beside.replacing.items()
             ],
             "gate": None if gate is None else {"gate": gate.text, "passed": not reasons, "reasons": reasons},
-            "level_names": dict(PAPER_NAMES[how.names]),
         }
     )  # fmt: skip
 
@@ -184,7 +179,7 @@ def _tell_result(
             out.print(clean(f"  no score for {identity}: {reason}"), markup=False, style="red")
         if run.summary.failed > 5:
             out.print(f"  … and {run.summary.failed - 5} more; --json has their reasons")
-    show(result, data.origin, len(data.rows), notes, PAPER_NAMES[how.names])
+    show(result, data.origin, len(data.rows), notes)
     for line in _told_of_replacing(beside.replacing):
         out.print(clean(line), markup=False, soft_wrap=True)
     for path in written:

@@ -1,4 +1,4 @@
-"""The agreement as tables: in a terminal, in the page, as CSV, LaTeX and markdown."""
+"""The agreement as tables: in a terminal, in the page, as LaTeX and markdown."""
 
 from __future__ import annotations
 
@@ -9,12 +9,9 @@ from typing import Any
 from rich.markup import escape as _escape
 
 from ..agreement.meta.evaluation import MetaEvaluation, rows_of, text
-from ..datasets.spreadsheets import guarded
 from ..running.console import wide
 from ..tables import Cell, Column, Table, clean, latex, md, number, one_line
 from .pivot import ALPHA, BEHIND, BEHIND_MEANS, TITLES, Entry, Pivot, count, headline, pivots
-
-Levels = Mapping[str, str]
 
 
 def escape(words: str) -> str:
@@ -22,11 +19,11 @@ def escape(words: str) -> str:
     return _escape(one_line(words))
 
 
-def pivot_table(pivot: Pivot, levels: Levels) -> Table:
+def pivot_table(pivot: Pivot) -> Table:
     """Judges against aspects or coefficients, and the human ceiling below them."""
     failed = any(line.failed for line in pivot.lines)
     beside = [Column("rests on", "s"), *([Column("failed", "d")] if failed else [])]
-    made = Table(["judge", *beside, *(Column(title, ".3f", ".2f") for title in pivot.columns)], pivot.title(levels))
+    made = Table(["judge", *beside, *(Column(title, ".3f", ".2f") for title in pivot.columns)], pivot.title())
     for line in pivot.lines:
         missing = [""] if line.human else [line.failed]
         cells = (_cell(entry) for entry in line.entries)
@@ -40,7 +37,7 @@ def _cell(entry: Entry | None) -> Cell:
     return Cell(entry.value, entry.low, entry.high, entry.best, BEHIND if entry.behind else "")
 
 
-def agreement_table(result: MetaEvaluation, levels: Levels) -> Table:
+def agreement_table(result: MetaEvaluation) -> Table:
     """Every judge, aspect and level against every coefficient, and the human ceilings."""
     names = list(dict.fromkeys(result.agreement["coefficient"]))
     made = Table(
@@ -51,13 +48,13 @@ def agreement_table(result: MetaEvaluation, levels: Levels) -> Table:
         rows = rows_of(group)
         judge, aspect, level = (rows[0][name] for name in ("judge", "aspect", "level"))
         skipped = f", {rows[0]['skipped']} skipped" if rows[0]["skipped"] and level == "sample" else ""
-        made.add(judge, aspect, levels[level], count(rows[0]["n"], level) + skipped, rows[0]["failed"],
+        made.add(judge, aspect, level, count(rows[0]["n"], level) + skipped, rows[0]["failed"],
                  *_of_coefficients(rows, names))  # fmt: skip
     for _, group in result.ceiling.groupby(["aspect", "level"], sort=False) if len(result.ceiling) else ():
         rows = rows_of(group)
         aspect, level = rows[0]["aspect"], rows[0]["level"]
         rests = f"{rows[0]['raters']} raters, α {number(rows[0]['alpha'], 2)}"
-        made.add("human ceiling", aspect, levels[level], rests, "", *_of_coefficients(rows, names), kind="human")
+        made.add("human ceiling", aspect, level, rests, "", *_of_coefficients(rows, names), kind="human")
     return made
 
 
@@ -66,11 +63,11 @@ def _of_coefficients(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) ->
     return [result.get(name, Cell(None)) for name in names]
 
 
-def undefined(result: MetaEvaluation, levels: Levels) -> list[str]:
+def undefined(result: MetaEvaluation) -> list[str]:
     """Why numbers or their intervals are undefined, once each."""
     return list(
         dict.fromkeys(
-            f"{row['judge']}, {row['aspect']}, {levels[row['level']]}, {TITLES[row['coefficient']]}: {row['reason']}"
+            f"{row['judge']}, {row['aspect']}, {row['level']}, {TITLES[row['coefficient']]}: {row['reason']}"
             for row in rows_of(result.agreement)
             if text(row["reason"])
         )
@@ -80,11 +77,11 @@ def undefined(result: MetaEvaluation, levels: Levels) -> list[str]:
 # What stands beside the agreement ------------------------------------------------------------------------------------
 
 
-def tables_beside(result: MetaEvaluation, levels: Levels) -> list[tuple[str, Table]]:
+def tables_beside(result: MetaEvaluation) -> list[tuple[str, Table]]:
     """(introduction, table) of what was found beside the agreement; tables without rows are left out."""
     made: Iterable[tuple[str, Table]] = (
         ("Differences of the first judge less the second, and p-values corrected by Holm over the pairs of judges.",
-         _differences(rows_of(result.comparisons), levels)),
+         _differences(rows_of(result.comparisons))),
         ("In points of the human ratings' scale: mean absolute error, bias (above 0: lenient), root mean squared "
          "error.", _errors(rows_of(result.scale))),
         ("Spearman correlations with the number of words. Bias: of the judge with the length, given the human rating.",
@@ -93,7 +90,7 @@ def tables_beside(result: MetaEvaluation, levels: Levels) -> list[tuple[str, Tab
     return [(about, table) for about, table in made if len(table)]
 
 
-def _differences(rows: Sequence[Mapping[str, Any]], levels: Levels, lead: str = "") -> Table:
+def _differences(rows: Sequence[Mapping[str, Any]], lead: str = "") -> Table:
     """lead: a judge that stands first in every row."""
     titles = ("p permutation", "p bootstrap", "p Williams (r)")
     made = Table(
@@ -110,7 +107,7 @@ def _differences(rows: Sequence[Mapping[str, Any]], levels: Levels, lead: str = 
     for row in rows:
         sign, a, b = (-1, row["b"], row["a"]) if row["b"] == lead else (1, row["a"], row["b"])
         ends = sorted((sign * row["low"], sign * row["high"]))
-        made.add(a, b, row["aspect"], levels[row["level"]], Cell(sign * row["difference"], *ends),
+        made.add(a, b, row["aspect"], row["level"], Cell(sign * row["difference"], *ends),
                  *(row[f"p_{test}_holm"] for test in ("permutation", "bootstrap", "williams")))  # fmt: skip
     return made
 
@@ -141,31 +138,23 @@ def _length(result: MetaEvaluation) -> Table:
 # Files ---------------------------------------------------------------------------------------------------------------
 
 
-def agreement_csv(result: MetaEvaluation, levels: Levels) -> str:
-    """The agreement frame with the levels' names; texts that a spreadsheet would run as formulas are quoted."""
-    table = result.agreement.assign(level=result.agreement["level"].map(levels))
-    return str(table.map(guarded).to_csv(index=False, lineterminator="\n"))
-
-
-def agreement_latex(result: MetaEvaluation, levels: Levels) -> str:
+def agreement_latex(result: MetaEvaluation) -> str:
     """A booktabs table with a panel for each level and coefficient."""
     made = pivots(result)
     notes = [BEHIND_MEANS] if any(pivot.marked for pivot in made) else []
-    return latex([pivot_table(pivot, levels) for pivot in made], notes)
+    return latex([pivot_table(pivot) for pivot in made], notes)
 
 
-def agreement_markdown(
-    result: MetaEvaluation, levels: Levels, gate: str | None = None, reasons: Sequence[str] = ()
-) -> str:
+def agreement_markdown(result: MetaEvaluation, gate: str | None = None, reasons: Sequence[str] = ()) -> str:
     """A comment for a pull request: whether the gate passed, if there was one, why not, and the table."""
     lines = ["### Agreement with the human ratings", ""]
     if gate is not None:
         lines += [f"**{'failed' if reasons else 'passed'}** {md(gate)}", "", *(f"- {md(reason)}" for reason in reasons)]
         lines += [""] if reasons else []
-    table = agreement_table(result, levels)
+    table = agreement_table(result)
     table.rows = [row for row in table.rows if row.kind != "human"]
     about = f" {_intervals(result)}." if result.settings["rounds"] else ""
-    return "\n".join([*lines, table.markdown(), md(headline(result, levels) + about), ""])
+    return "\n".join([*lines, table.markdown(), md(headline(result) + about), ""])
 
 
 def _intervals(result: MetaEvaluation) -> str:
@@ -178,28 +167,28 @@ def _intervals(result: MetaEvaluation) -> str:
 # Terminal ------------------------------------------------------------------------------------------------------------
 
 
-def show(result: MetaEvaluation, origin: str, rows: int, notes: Sequence[str], levels: Levels) -> None:
+def show(result: MetaEvaluation, origin: str, rows: int, notes: Sequence[str]) -> None:
     """On standard output: the result in a sentence, the pivots, tests of the best against the others, the rest."""
     out, made = wide(), pivots(result)
-    out.print(one_line(headline(result, levels)), markup=False, style="bold")
+    out.print(one_line(headline(result)), markup=False, style="bold")
     out.print(f"{rows} rows of {one_line(origin)}; {_intervals(result)}", markup=False, style="dim")
     first = made[0].coefficient
     for pivot in made:
         # Of several aspects one coefficient is enough to read; the files and the page have the others.
         if pivot.coefficient == first:
-            pivot_table(pivot, levels).show(out)
+            pivot_table(pivot).show(out)
     if any(pivot.marked for pivot in made):
         out.print(f"Bold: best. {BEHIND_MEANS}.", markup=False, style="dim")
     others = [TITLES[name] for name in dict.fromkeys(pivot.coefficient for pivot in made) if name != first]
     if others:
-        out.print(f"{', '.join(others)}: in --json, --csv, --latex and the page (-o report.html).", style="dim")
-    reasons = undefined(result, levels)
+        out.print(f"{', '.join(others)}: in --json, --latex and the page (-o report.html).", style="dim")
+    reasons = undefined(result)
     for line in reasons[:8]:
         out.print(f"note: {clean(line)}", style="yellow", markup=False)
     if len(reasons) > 8:
         out.print(f"… and {len(reasons) - 8} more; they are in --json", style="yellow")
-    _show_comparisons(rows_of(result.comparisons), levels)
-    for about, table in tables_beside(result, levels):
+    _show_comparisons(rows_of(result.comparisons))
+    for about, table in tables_beside(result):
         if table.title != "Is one judge better?":
             table.show(out)
             out.print(about, markup=False, style="dim")
@@ -207,7 +196,7 @@ def show(result: MetaEvaluation, origin: str, rows: int, notes: Sequence[str], l
         out.print(f"note: {clean(note)}", style="yellow", markup=False)
 
 
-def _show_comparisons(rows: Sequence[Mapping[str, Any]], levels: Levels) -> None:
+def _show_comparisons(rows: Sequence[Mapping[str, Any]]) -> None:
     """The leading judge against the others at the first level; the other pairs are in the files."""
     at = [row for row in rows if row["level"] == rows[0]["level"]]
     if not at:
@@ -219,7 +208,7 @@ def _show_comparisons(rows: Sequence[Mapping[str, Any]], levels: Levels) -> None
             ahead[row["b"]] -= row["difference"]
     lead = max(ahead, key=lambda name: ahead[name])
     mine = [row for row in at if lead in (row["a"], row["b"])]
-    table = _differences(sorted(mine, key=lambda row: str(row["b"] if row["a"] == lead else row["a"])), levels, lead)
+    table = _differences(sorted(mine, key=lambda row: str(row["b"] if row["a"] == lead else row["a"])), lead)
     by = TITLES[str(rows[0]["coefficient"])]
     table.title = f"{lead} less the others: {by}; p < {ALPHA:g} after Holm is beyond chance"
     out = wide()
