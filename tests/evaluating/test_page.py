@@ -10,12 +10,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from judgesmith.cli.main import app
-from judgesmith.evaluating.page import steps
 from judgesmith.figures import OF_PAGE, Dot, Dots, plot
 
 pytest.importorskip("matplotlib")
@@ -108,10 +106,10 @@ def test_every_section_can_be_reached_from_the_top(page: Page) -> None:
 
 def test_figures_have_words_and_tables_have_headers(page: Page) -> None:
     figures = [given for tag, given in page.tags if tag == "figure"]
-    assert len(figures) == 6  # intervals; scatter and systems of two judges, calibration of the one on people's scale
+    assert len(figures) == 4  # intervals; systems of two judges, calibration of the one on people's scale
     labels = [given["aria-label"] or "" for given in figures]
-    assert len([label for label in labels if "mine, overall" in label]) == 3
-    assert len([label for label in labels if "far, overall" in label]) == 2
+    assert len([label for label in labels if "mine, overall" in label]) == 2
+    assert len([label for label in labels if "far, overall" in label]) == 1
     assert all(given.get("scope") in ("row", "col", "rowgroup") for tag, given in page.tags if tag == "th")
 
 
@@ -137,21 +135,6 @@ def test_figures_take_their_colours_from_the_page(text: str) -> None:
     assert used <= {"none", *OF_PAGE} and {"currentColor", "var(--accent)"} <= used  # no colour of its own
     ids = re.findall(r' id="([^"]*)"', text)
     assert len(ids) == len(set(ids)) and set(re.findall(r'(?:href="|url\()#([^")]*)', drawn)) <= set(ids)
-
-
-def test_every_row_is_in_the_scatter(text: str) -> None:
-    captions = re.findall(r"<figcaption[^>]*>([^<]*largest dot[^<]*)<", text)
-    assert [c.split(":")[0] for c in captions] == ["mine, overall", "far, overall"]
-    assert all("60 rows" in c for c in captions)
-
-
-def test_many_different_scores_share_bins() -> None:
-    few = np.array([1.0, 2.5, 2.5, 5.0])
-    assert steps(few) is few
-    many = np.linspace(0, 80, 401)
-    shared = np.unique(steps(many))
-    assert len(shared) == 20 and shared[0] == 2 and shared[-1] == 78  # the middles of bins of width 4
-    assert np.abs(steps(many) - many).max() <= 2
 
 
 def test_the_page_stays_small(text: str) -> None:
@@ -214,7 +197,7 @@ def test_every_text_is_escaped(tmp_path: Path) -> None:
     )
     assert '<script>alert("x")</script>' in page.text and "{{ 7 * 7 }}" in page.text  # shown as they are
     assert "\u202e" not in page.text and "\x1b" not in page.text
-    assert tags.count("svg") == 4  # intervals, scatter, calibration, systems
+    assert tags.count("svg") == 3  # intervals, calibration, systems
     ids = [value for name, value in attributes if name == "id"]
     assert len(ids) == len(set(ids))
 

@@ -18,48 +18,40 @@ from ..pages import render as render_page
 from ..tables import Table, plain
 from .pivot import BEHIND_MEANS, Pivot, headline, pivots
 from .sources import Judged
-from .tables import agreement_table, pivot_table, tables_beside, undefined
+from .tables import pivot_table, tables_beside, undefined
 
 FIGURES = 24  # of a kind in one page
 CASES = 12
 SYSTEMS = 40  # in one figure
-_STEPS = 20  # distinct values on an axis of a scatter; finer scores share bins, so that ties show
-_BIGGEST = 7.0  # pixels, the radius of the largest dot
 _LONG = 1_200  # characters of a text
 _SHOWN = 6  # figures of a kind that are not folded away
 
 
 def render(data: Judged, result: MetaEvaluation, notes: Sequence[str]) -> str:
+    """The page."""
     how, made = result.settings, pivots(result)
     method = "no intervals were asked for"
     if how["rounds"]:
-        method = f"{how['confidence']:.0%} intervals over resampled documents, {how['rounds']} "
-        method += f"rounds, seed {how['seed']}"
+        method = (
+            f"{how['confidence']:.0%} intervals over resampled documents, {how['rounds']} rounds, seed {how['seed']}"
+        )
     systems = len(set(data.systems or ()))
     counted = f"{len(data.ids)} rows, {len(set(data.documents))} documents" + f", {systems} systems" * bool(systems)
-    first, *others = (pivot_table(pivot) for pivot in made)
+    first, *others = map(pivot_table, made)
     folds = [_fold(table.title, table) for table in others]
     main = sum(pivot.coefficient == made[0].coefficient for pivot in made) - 1  # those of the headline's coefficient
     behind = f" {BEHIND_MEANS}." if any(pivot.marked for pivot in made) else ""
     legend = f"Bold: the best of its column.{behind} Human ceiling: one rater with the mean of the others, where there "
     legend += "are several."
     reasons = undefined(result)
-    charts = list(_charts(data, result))
     sections = [
-        Section("Agreement", [first, *folds[:main], legend, _folded(notes, "notes on these numbers")]),
+        Section("Agreement", [first, *folds[:main], legend, *_lines(notes, "notes on these numbers")]),
         Section("Intervals", _forest(made[0])),
-        *(Section(title, [about, Figures(drawn[:_SHOWN]), _folded(drawn[_SHOWN:], "more figures", Figures)])
-          for title, about, drawn, folded in charts if not folded),
+        *_charts(data, result),
         Section("Worst disagreements", _cases(data)),
-        Section("Every number", [
-            *folds[main:],
-            _fold("All judges, aspects, levels and coefficients in one table", agreement_table(result)),
-            _folded(reasons, "numbers or intervals are undefined"),
-        ]),
+        Section("Every number", [*folds[main:], *_lines(reasons, "numbers or intervals are undefined")]),
         *(Section(table.title, [_fold(f"{len(table)} row{'s'[: len(table) != 1]}", table, about)])
           for about, table in tables_beside(result)),
-        *(Section(title, [Fold(f"{len(drawn)} figure{'s'[: len(drawn) != 1]}", [about, Figures(drawn)])])
-          for title, about, drawn, folded in charts if folded),
     ]  # fmt: skip
     return render_page(
         f"Agreement with the human ratings: {data.origin}", sections, lead=headline(result),
@@ -67,14 +59,13 @@ def render(data: Judged, result: MetaEvaluation, notes: Sequence[str]) -> str:
     )  # fmt: skip
 
 
+def _lines(lines: Sequence[str], what: str) -> list[Fold]:
+    return [Fold(f"{len(lines)} {what}", [list(lines)])] if lines else []
+
+
 def _fold(summary: str, table: Table, about: str = "") -> Fold:
     table.title = ""  # the summary, or the section, says it
     return Fold(summary, [*([about] if about else []), table])
-
-
-def _folded(lines: Sequence[Any], what: str, kind: Callable[[Any], Any] = list) -> Any:
-    """Lines or figures behind their number, "" where there are none."""
-    return Fold(f"{len(lines)} {what}", [kind(lines)]) if lines else ""
 
 
 def _forest(pivot: Pivot) -> list[Any]:
@@ -96,55 +87,31 @@ def _forest(pivot: Pivot) -> list[Any]:
 Figure = tuple[str, Markup]
 
 
-def _charts(data: Judged, result: MetaEvaluation) -> Iterator[tuple[str, str, list[Figure], bool]]:
-    """(title, introduction, figures, whether they are folded away)."""
+def _charts(data: Judged, result: MetaEvaluation) -> Iterator[Section]:
+    """Figures of every judge and aspect; those beyond the first few are folded away."""
     pairs = [(judge, aspect) for judge in data.judges for aspect in data.human if aspect in data.judges[judge]]
-    kinds: list[tuple[str, Callable[[str, str], Figure | None], bool, str]] = [
-        ("Calibration", lambda *pair: _calibration(data, result, *pair), False,
+    kinds: list[tuple[str, Callable[[str, str], Figure | None], str]] = [
+        ("Calibration", lambda *pair: _calibration(data, result, *pair),
          "Mean human rating of rows with like scores, in bins of equally many rows where scores allow; vertical lines: "
          "95 % intervals of that mean. On the dotted line the judge's score is the human mean. A dot's area is its "
          "number of rows."),
-        ("Judge against people", lambda *pair: _scatter(data, *pair), True,
-         "A dot's area is the number of rows that share the pair of scores; the smallest stand for one or a few. "
-         f"Where a side has more than {_STEPS} different scores, they are put into {_STEPS} bins."),
-        ("Systems", lambda *pair: _systems(data, *pair), True,
+        ("Systems", lambda *pair: _systems(data, *pair),
          "Each dot is a system: its mean human rating and its mean score by the judge, both as standard scores. Above "
          "the dotted line the judge favours the system; below, people do."),
     ]  # fmt: skip
-    for title, make, folded, about in kinds:
+    for title, make, about in kinds:
         if len(pairs) > FIGURES:
             about += f" The first {FIGURES} of {len(pairs)} pairs of judge and aspect are drawn."
-        drawn = [figure for pair in pairs[:FIGURES] if (figure := make(*pair)) is not None]
-        if drawn:
-            yield title, about, drawn, folded
+        if drawn := [figure for pair in pairs[:FIGURES] if (figure := make(*pair)) is not None]:
+            more = drawn[_SHOWN:]
+            folded = [Fold(f"{len(more)} more figures", [Figures(more)])] if more else []
+            yield Section(title, [about, Figures(drawn[:_SHOWN]), *folded])
 
 
 def _both(data: Judged, judge: str, aspect: str) -> tuple[Vector, Vector, Any]:
     x, y = data.judges[judge][aspect], data.human[aspect]
     known = ~(np.isnan(x) | np.isnan(y))
     return x[known], y[known], known
-
-
-def _scatter(data: Judged, judge: str, aspect: str) -> Figure | None:
-    x, y, _ = _both(data, judge, aspect)
-    if not len(x):
-        return None
-    points, counts = np.unique(np.stack([steps(y), steps(x)], axis=1), axis=0, return_counts=True)
-    # Neighbours may touch, not hide each other: about 240 pixels of an axis for its distinct values.
-    room = min(_BIGGEST, max(2.0, 150 / max(len(np.unique(points[:, 1])), len(np.unique(points[:, 0])))))
-    radii = np.maximum(room * np.sqrt(counts / counts.max()), 1.2)
-    dots = [Dot(float(a), float(b), radius=float(r)) for (a, b), r in zip(points, radii, strict=True)]
-    biggest = int(counts.max())
-    caption = f"{judge}, {aspect}: {len(x)} rows, largest dot {biggest} row{'s'[: biggest != 1]}"
-    return caption, plot([Dots(dots, faint=True)], "people", "judge", height=270, salt=f"scatter {judge} {aspect}")
-
-
-def steps(values: Vector) -> Vector:
-    """Scores as they are, or the middles of their bins where there are many different ones."""
-    if len(np.unique(values)) <= _STEPS:
-        return values
-    low, width = values.min(), np.ptp(values) / _STEPS
-    return np.asarray(low + (np.minimum(np.floor((values - low) / width), _STEPS - 1) + 0.5) * width)
 
 
 def _calibration(data: Judged, result: MetaEvaluation, judge: str, aspect: str) -> Figure | None:

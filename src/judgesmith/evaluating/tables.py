@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -10,8 +9,11 @@ from rich.markup import escape as _escape
 
 from ..agreement.meta.evaluation import MetaEvaluation, rows_of, text
 from ..running.console import wide
-from ..tables import Cell, Column, Table, clean, latex, md, number, one_line
-from .pivot import ALPHA, BEHIND, BEHIND_MEANS, TITLES, Entry, Pivot, count, headline, pivots
+from ..tables import Cell, Column, Table, clean, latex, md, one_line
+from .pivot import BEHIND, BEHIND_MEANS, TITLES, Entry, Pivot, count, headline, pivots
+
+COMPARED = "Is one judge better?"
+MOST_COMPARED = 12  # rows of that table on a terminal
 
 
 def escape(words: str) -> str:
@@ -38,29 +40,19 @@ def _cell(entry: Entry | None) -> Cell:
 
 
 def agreement_table(result: MetaEvaluation) -> Table:
-    """Every judge, aspect and level against every coefficient, and the human ceilings."""
+    """Every judge, aspect and level against every coefficient."""
     names = list(dict.fromkeys(result.agreement["coefficient"]))
     made = Table(
         ["judge", "aspect", "level", Column("rests on", "s"), Column("failed", "d"),
          *(Column(TITLES[name], ".3f") for name in names)]
     )  # fmt: skip
-    for _, group in result.agreement.groupby(["judge", "aspect", "level"], sort=False):
+    for (judge, aspect, level), group in result.agreement.groupby(["judge", "aspect", "level"], sort=False):
         rows = rows_of(group)
-        judge, aspect, level = (rows[0][name] for name in ("judge", "aspect", "level"))
         skipped = f", {rows[0]['skipped']} skipped" if rows[0]["skipped"] and level == "sample" else ""
+        cells = {row["coefficient"]: Cell(row["value"], row["low"], row["high"]) for row in rows}
         made.add(judge, aspect, level, count(rows[0]["n"], level) + skipped, rows[0]["failed"],
-                 *_of_coefficients(rows, names))  # fmt: skip
-    for _, group in result.ceiling.groupby(["aspect", "level"], sort=False) if len(result.ceiling) else ():
-        rows = rows_of(group)
-        aspect, level = rows[0]["aspect"], rows[0]["level"]
-        rests = f"{rows[0]['raters']} raters, α {number(rows[0]['alpha'], 2)}"
-        made.add("human ceiling", aspect, level, rests, "", *_of_coefficients(rows, names), kind="human")
+                 *(cells.get(name, Cell(None)) for name in names))  # fmt: skip
     return made
-
-
-def _of_coefficients(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[Cell]:
-    result = {row["coefficient"]: Cell(row["value"], row["low"], row["high"]) for row in rows}
-    return [result.get(name, Cell(None)) for name in names]
 
 
 def undefined(result: MetaEvaluation) -> list[str]:
@@ -90,8 +82,7 @@ def tables_beside(result: MetaEvaluation) -> list[tuple[str, Table]]:
     return [(about, table) for about, table in made if len(table)]
 
 
-def _differences(rows: Sequence[Mapping[str, Any]], lead: str = "") -> Table:
-    """lead: a judge that stands first in every row."""
+def _differences(rows: Sequence[Mapping[str, Any]]) -> Table:
     titles = ("p permutation", "p bootstrap", "p Williams (r)")
     made = Table(
         [
@@ -102,12 +93,10 @@ def _differences(rows: Sequence[Mapping[str, Any]], lead: str = "") -> Table:
             Column("difference", ".3f"),
             *(Column(name, "p") for name in titles),
         ],
-        "Is one judge better?",
+        COMPARED,
     )
     for row in rows:
-        sign, a, b = (-1, row["b"], row["a"]) if row["b"] == lead else (1, row["a"], row["b"])
-        ends = sorted((sign * row["low"], sign * row["high"]))
-        made.add(a, b, row["aspect"], row["level"], Cell(sign * row["difference"], *ends),
+        made.add(row["a"], row["b"], row["aspect"], row["level"], Cell(row["difference"], row["low"], row["high"]),
                  *(row[f"p_{test}_holm"] for test in ("permutation", "bootstrap", "williams")))  # fmt: skip
     return made
 
@@ -151,10 +140,8 @@ def agreement_markdown(result: MetaEvaluation, gate: str | None = None, reasons:
     if gate is not None:
         lines += [f"**{'failed' if reasons else 'passed'}** {md(gate)}", "", *(f"- {md(reason)}" for reason in reasons)]
         lines += [""] if reasons else []
-    table = agreement_table(result)
-    table.rows = [row for row in table.rows if row.kind != "human"]
     about = f" {_intervals(result)}." if result.settings["rounds"] else ""
-    return "\n".join([*lines, table.markdown(), md(headline(result) + about), ""])
+    return "\n".join([*lines, agreement_table(result).markdown(), md(headline(result) + about), ""])
 
 
 def _intervals(result: MetaEvaluation) -> str:
@@ -187,31 +174,11 @@ def show(result: MetaEvaluation, origin: str, rows: int, notes: Sequence[str]) -
         out.print(f"note: {clean(line)}", style="yellow", markup=False)
     if len(reasons) > 8:
         out.print(f"… and {len(reasons) - 8} more; they are in --json", style="yellow")
-    _show_comparisons(rows_of(result.comparisons))
     for about, table in tables_beside(result):
-        if table.title != "Is one judge better?":
-            table.show(out)
-            out.print(about, markup=False, style="dim")
+        if table.title == COMPARED and len(table) > MOST_COMPARED:
+            out.print(f"{len(table)} comparisons of judges: in --json and the page (-o report.html).", style="dim")
+            continue
+        table.show(out)
+        out.print(about, markup=False, style="dim")
     for note in notes:
         out.print(f"note: {clean(note)}", style="yellow", markup=False)
-
-
-def _show_comparisons(rows: Sequence[Mapping[str, Any]]) -> None:
-    """The leading judge against the others at the first level; the other pairs are in the files."""
-    at = [row for row in rows if row["level"] == rows[0]["level"]]
-    if not at:
-        return
-    ahead = {name: 0.0 for row in at for name in (row["a"], row["b"])}
-    for row in at:
-        if not math.isnan(row["difference"]):
-            ahead[row["a"]] += row["difference"]
-            ahead[row["b"]] -= row["difference"]
-    lead = max(ahead, key=lambda name: ahead[name])
-    mine = [row for row in at if lead in (row["a"], row["b"])]
-    table = _differences(sorted(mine, key=lambda row: str(row["b"] if row["a"] == lead else row["a"])), lead)
-    by = TITLES[str(rows[0]["coefficient"])]
-    table.title = f"{lead} less the others: {by}; p < {ALPHA:g} after Holm is beyond chance"
-    out = wide()
-    table.show(out)
-    if len(rows) > len(mine):
-        out.print(f"{len(rows) - len(mine)} more comparisons: in --json and the page (-o report.html).", style="dim")
