@@ -78,7 +78,7 @@ def test_the_least_sure_rows_are_left_to_a_person(cli: Callable[..., Any], files
     assert mark_deferred(files[0], 0.1) == 8
     rows = [json.loads(line) for line in files[0].read_text().splitlines()]
     assert [i for i, row in enumerate(rows) if row["defer"]] == list(range(72, 80))
-    done = cli("evaluate", files[0], "--labels", files[1], "--human", "score", "--rounds", 0, "--json")
+    done = cli("evaluate", files[1], files[0], "--human", "score", "--rounds", 0, "--json")
     assert done.code == 0 and done.json["deferred"] == []  # none of the labelled rows is left to a person
     assert mark_deferred(files[1].with_name("scored.jsonl"), 0.0) == 0
     with pytest.raises(OptionError, match=r"\.jsonl"):
@@ -88,7 +88,7 @@ def test_the_least_sure_rows_are_left_to_a_person(cli: Callable[..., Any], files
 
 
 def test_evaluate_says_whether_the_judge_may_replace_a_rater(cli: Callable[..., Any], files: tuple[Path, Path]) -> None:
-    arguments = ("evaluate", files[0], "--labels", files[1], "--rounds", 0, "--alt-test")
+    arguments = ("evaluate", files[1], files[0], "--rounds", 0, "--alt-test")
     found = cli(*arguments, "--json").json["alternative_annotator_test"]
     assert found and {"omega", "rho", "epsilon", "passed", "conditions"} <= set(found[0])
     assert any("fewer than 30 rows" in condition for condition in found[0]["conditions"])

@@ -161,7 +161,7 @@ def test_labels_from_another_file(run: Run, tmp_path: Path) -> None:
     made = rows()
     labels = write(tmp_path / "labels.jsonl", [{k: r[k] for k in ("id", "source", "output", "score")} for r in made])
     bare = write(tmp_path / "bare.jsonl", [{k: v for k, v in r.items() if k != "score"} for r in made])
-    found = as_json(run, bare, "--labels", labels)
+    found = as_json(run, labels, bare)
     assert found["judges"]["bare"]["overall"]["pooled"]["spearman"]["n"] == 60
 
 

@@ -63,7 +63,6 @@ class Evaluate(Command, Config, Model, Rows, Json):
         "are found where not given.",
         metavar="[NAME=]COLUMN|FILE.json",
     )
-    labels: str | None = flag(None, "Take human ratings from this file, joined by id.")
     scale: tuple[float, float] | None = flag(None, "Lowest and highest score of people; inferred if not given.")
     limit: int | None = flag(None, "Only the first rows.", ge=1)
     unseen: bool = flag(False, "Leave out, for all judges, the rows that one of them was compiled from.")

@@ -60,13 +60,11 @@ class Wanted:
     """Which scores are compared, on which rows.
 
     human: aspects, columns or paths of human ratings; judges: as `--judge` names them; none: those that are found.
-    labels: a file that human ratings are taken from. limit: only the first rows. unseen: leave out the rows that any
-    judge is known to have been compiled from.
+    limit: only the first rows. unseen: leave out the rows that any judge is known to have been compiled from.
     """
 
     human: Sequence[str] = ()
     judges: Sequence[str] = ()
-    labels: str | None = None
     columns: Mapping[str, str] | None = None
     without_systems: Sequence[str] = ()
     scale: tuple[float, float] | None = None
@@ -91,17 +89,16 @@ class _Reading:
 
 
 def read_judged(sources: Sequence[str], wanted: Wanted) -> Judged:
-    """Read and join everything by id; the first file (or `labels`) gives the rows and human ratings.
+    """Read and join everything by id; the first file gives the rows and human ratings.
 
     Saved judges are checked and wait in `live` for `judge_live`. Raises LabelsError for a file, a column or an id that
     is not there, with what is; OptionError for a wrong option, ArtifactError for a file that is not a judge.
     """
-    labels = wanted.labels
     specs = [Spec.parse(text) for text in (*wanted.judges, *(s for s in sources if s.startswith(PREFIX)))]
     files = [read_file(name, wanted.columns, wanted.limit) for name in sources if not name.startswith(PREFIX)]
-    if not files and labels is None:
+    if not files:
         raise OptionError("name a file with scores, or a benchmark such as bench/summeval")
-    base = files[0] if labels is None else read_file(labels, wanted.columns, wanted.limit)
+    base = files[0]
     joined = Judged(base.origin)
     keep = [i for i, row in enumerate(base.rows) if (row.system or "") not in wanted.without_systems]
     systems = sorted({row.system for row in base.rows if row.system})
@@ -117,10 +114,8 @@ def read_judged(sources: Sequence[str], wanted: Wanted) -> Judged:
     reading = _Reading(joined, base, records, files, place)
     for spec in specs:
         _judge(reading, spec)
-    for file in files if labels is None or not specs else []:
+    for file in files:
         _verdicts(reading, file, specs)
-    if labels is not None and not specs and not joined.judges:
-        raise LabelsError(f"{', '.join(f.origin for f in files)}: no row has a verdict; name a column with --judge")
     if not joined.judges:
         raise OptionError(
             f"{base.origin}: there is no judge's score in it; name one with --judge COLUMN, --judge metric/rougeL"
@@ -271,7 +266,7 @@ def _verdicts(reading: _Reading, file: File, specs: Sequence[Spec]) -> None:
     joined, rows, place, several = reading.joined, reading.rows, reading.place, len(reading.files) > 1
     nested = any(isinstance(record.get("verdict"), Mapping) for record in file.records)
     if not nested and "judge_score" not in file.names():
-        if several and not specs:
+        if file is not reading.base and not specs:
             raise LabelsError(f"{file.origin}: no row has a verdict; name the judge's column with --judge")
         return
     if any(spec.column in ("verdict.score", "judge_score") for spec in specs) and not several:

@@ -52,7 +52,7 @@ def run(asked: Evaluate) -> int:
     if asked.output is not None and asked.output.suffix.lower() not in (".html", ".htm"):
         raise OptionError(f"-o {asked.output}: the report is HTML; name it .html (numbers go to --json, --latex)")
     wanted = Wanted(
-        human=asked.human, judges=asked.judge, labels=asked.labels, columns=asked.roles(),
+        human=asked.human, judges=asked.judge, columns=asked.roles(),
         without_systems=how.without_system, scale=asked.scale, limit=asked.limit, unseen=asked.unseen,
     )  # fmt: skip
     data = read_judged(asked.sources, wanted)
@@ -78,7 +78,7 @@ def run(asked: Evaluate) -> int:
 
 
 def _spans(asked: Evaluate, how: EvaluateOptions) -> int:
-    unused = ("human", "judge", "labels", "level", "coefficient", "output", "fail_under", "lm", "limit", "unseen")
+    unused = ("human", "judge", "level", "coefficient", "output", "fail_under", "lm", "limit", "unseen")
     if wrong := next((name for name in unused if getattr(asked, name)), None):
         raise OptionError(f"--{wrong.replace('_', '-')} does nothing with --spans")
     if len(asked.sources) != 1:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from rich.markup import escape as _escape
-
 from ..agreement.meta.evaluation import MetaEvaluation, rows_of, text
 from ..running.console import wide
 from ..tables import Cell, Column, Table, clean, latex, md, one_line
@@ -14,11 +12,6 @@ from .pivot import BEHIND, BEHIND_MEANS, TITLES, Entry, Pivot, count, headline, 
 
 COMPARED = "Is one judge better?"
 MOST_COMPARED = 12  # rows of that table on a terminal
-
-
-def escape(words: str) -> str:
-    """A text of unknown origin for a line with rich's markup."""
-    return _escape(one_line(words))
 
 
 def pivot_table(pivot: Pivot) -> Table:
