@@ -29,6 +29,4 @@ class EvaluateOptions(LimitOptions, EvaluationOptions):
     markdown: Path | None = option(
         None, "Write the agreement, and whether --fail-under passed, as a comment for a pull request."
     )
-    unlisted_clean: bool = option(False, "--spans: outputs that TRUTH does not list were read and are without errors.")
-    ungrounded_against: bool = option(False, "--spans: errors whose words are not in the text count against precision.")
     min_coverage: float = option(0.95, "Share of rows that need a score to pass --fail-under.", ge=0, le=1)

@@ -84,8 +84,7 @@ def _spans(asked: Evaluate, how: EvaluateOptions) -> int:
     if len(asked.sources) != 1:
         raise OptionError("--spans compares one scored file with TRUTH; name one file")
     report = evaluate_spans(
-        asked.sources[0], str(asked.spans), unlisted="clean" if how.unlisted_clean else None,
-        ungrounded_against=how.ungrounded_against, rounds=how.rounds, confidence=how.confidence, seed=how.seed,
+        asked.sources[0], str(asked.spans), rounds=how.rounds, confidence=how.confidence, seed=how.seed,
     )  # fmt: skip
     print_json(report.to_dict()) if asked.as_json else report.show()
     return 0

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from ..agreement.resampling import Estimate
 from ..agreement.spans import Scores, SpanAgreement, human_span_agreement, span_agreement
 from ..datasets.benchmarks.catalog import benchmark, data_dir, resolve
 from ..datasets.benchmarks.registry import PREFIX
 from ..datasets.loading import iter_rows
-from ..datasets.spans import Span, SpanSet, read_spans
+from ..datasets.spans import SpanSet, read_spans
 from ..errors import LabelsError, OptionError
 from ..running.console import wide
 from ..running.plain import clean
@@ -23,7 +23,6 @@ from ..tables import Cell, Column, Table, with_interval
 
 __all__ = ["SpanReport", "evaluate_spans"]
 
-Unlisted = Literal["left out", "clean"]
 #: Sets whose file of spans lists only the outputs in which something was marked, though all were read.
 _LISTS_ERRORS_ONLY = frozenset({"mqm_ted_ende", "mqm_ted_zhen"})
 
@@ -48,17 +47,10 @@ class SpanReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types; NaN becomes null."""
-        return {
-            "scored": self.scored,
-            "gold": self.gold,
-            "rows": self.rows,
-            "failed": self.failed,
-            "unmarked": self.unmarked,
-            "unscored": self.unscored,
-            "spans": self.agreement.to_dict(),
-            "human_spans": None if self.human is None else self.human.to_dict(),
-            "notes": list(self.notes),
-        }
+        human = None if self.human is None else self.human.to_dict()
+        spans = {"spans": self.agreement.to_dict(), "human_spans": human, "notes": list(self.notes)}
+        names = ("scored", "gold", "rows", "failed", "unmarked", "unscored")
+        return {name: getattr(self, name) for name in names} | spans
 
     def show(self) -> None:
         """Print it as a table, with what the numbers rest on below."""
@@ -89,8 +81,6 @@ def evaluate_spans(
     scored: str | PathLike[str],
     gold: str | PathLike[str],
     *,
-    unlisted: Unlisted | None = None,
-    ungrounded_against: bool = False,
     rounds: int = 1000,
     confidence: float = 0.95,
     seed: int = 0,
@@ -98,9 +88,8 @@ def evaluate_spans(
     """Compare the error spans of a scored file with people's, joined by id.
 
     scored: rows that `judgesmith score` wrote, with {"verdict": {"errors": [...]}}.
-    gold: bench/NAME, or a file that `datasets.spans` reads.
-    unlisted: what an output is that the gold file does not list: "clean" (read, and nothing found) or "left out". By
-        default clean for the benchmarks that list only outputs with errors, left out otherwise.
+    gold: bench/NAME, or a file that `datasets.spans` reads. Outputs that it does not list are left out, but for the
+        benchmarks that list only outputs with errors: there they were read, and nothing was found.
     Raises LabelsError for a file that cannot be read or was marked on other texts; OptionError where nothing can be
     compared.
     """
@@ -130,8 +119,10 @@ def evaluate_spans(
             " `judgesmith score -o FILE.jsonl`"
         )
     spans, name, listed = _gold(gold, outputs)
-    unlisted = unlisted or ("clean" if listed is not None else "left out")
-    people = _with_clean(spans, outputs if listed is None else listed, unlisted)
+    people = [dict(marked) for marked in spans.people.values()] or [{}]
+    for identity in listed or ():
+        if identity not in spans.ids and identity not in spans.unplaced:
+            people[0][identity] = ()
     read = {identity for marked in people for identity in marked} | set(spans.unplaced)
     if not read & outputs.keys():
         raise OptionError(
@@ -145,12 +136,19 @@ def evaluate_spans(
         raise OptionError(
             f"{scored.name}: the judge failed on every row that people marked; there is nothing to compare"
         )
-    agreement = span_agreement(predicted, people, lengths, documents, ungrounded_against=ungrounded_against, **options)
+    agreement = span_agreement(predicted, people, lengths, documents, **options)
     human = human_span_agreement(people, lengths, documents, **options)
-    return SpanReport(
-        scored.name, name, agreement, human, len(outputs), failed, len(outputs.keys() - read), len(read -
-        outputs.keys()), tuple(_notes(agreement, predicted, len(outputs), failed, read, outputs, seen, misshapen)),
-    )  # fmt: skip
+    unmarked, unscored = len(outputs.keys() - read), len(read - outputs.keys())
+    notes = {
+        f"{failed} of {len(outputs)} rows have no verdict and are left out of every number": failed,
+        f"{unmarked} of {len(outputs)} rows were not marked by people and are left out": unmarked,
+        f"{unscored} outputs that people marked were not scored": unscored,
+        f"{seen} of the rows were used to compile the judge; agreement on them says little. Leave them out": seen,
+        "no verdict has an error: does this judge give error spans?": not any(predicted.values()),
+        f"{misshapen} entries of verdicts' errors are not objects and were passed over": misshapen,
+    }
+    said = (*(note for note, applies in notes.items() if applies), *agreement.notes)
+    return SpanReport(scored.name, name, agreement, human, len(outputs), failed, unmarked, unscored, said)
 
 
 def _gold(gold: str | PathLike[str], outputs: Mapping[str, str]) -> tuple[SpanSet, str, Mapping[str, str] | None]:
@@ -172,23 +170,6 @@ def _gold(gold: str | PathLike[str], outputs: Mapping[str, str]) -> tuple[SpanSe
     return read_spans(path, texts), card.name, texts if card.key in _LISTS_ERRORS_ONLY else None
 
 
-def _with_clean(spans: SpanSet, read: Iterable[str], unlisted: Unlisted) -> list[dict[str, tuple[Span, ...]]]:
-    """People's spans; with "clean", outputs that are not listed have been read by everybody and are without
-    errors."""
-    people = [dict(marked) for marked in spans.people.values()]
-    if unlisted == "clean":
-        if len(people) > 1:
-            raise OptionError(
-                f"{spans.origin}: with {len(people)} people it is not known who read the outputs that are not listed;"
-                " list them with empty errors"
-            )
-        people = people or [{}]
-        for identity in read:
-            if identity not in spans.ids and identity not in spans.unplaced:
-                people[0][identity] = ()
-    return people
-
-
 def _errors(errors: Sequence[Any]) -> tuple[list[ErrorSpan], int]:
     """The spans of a verdict, and how many entries were none."""
     spans = []
@@ -207,31 +188,6 @@ def _errors(errors: Sequence[Any]) -> tuple[list[ErrorSpan], int]:
                 )
             )
     return spans, len(errors) - len(spans)
-
-
-def _notes(
-    agreement: SpanAgreement,
-    predicted: Mapping[str, Sequence[ErrorSpan]],
-    rows: int,
-    failed: int,
-    read: set[str],
-    outputs: Mapping[str, str],
-    seen: int,
-    misshapen: int,
-) -> Iterator[str]:
-    if failed:
-        yield f"{failed} of {rows} rows have no verdict and are left out of every number"
-    if missing := len(outputs.keys() - read):
-        yield f"{missing} of {rows} rows were not marked by people and are left out"
-    if missing := len(read - outputs.keys()):
-        yield f"{missing} outputs that people marked were not scored"
-    if seen:
-        yield f"{seen} of the rows were used to compile the judge; agreement on them says little. Leave them out"
-    if not any(predicted.values()):
-        yield "no verdict has an error: does this judge give error spans?"
-    if misshapen:
-        yield f"{misshapen} entries of verdicts' errors are not objects and were passed over"
-    yield from agreement.notes
 
 
 def _lines(found: SpanAgreement) -> Iterator[tuple[str, Scores]]:
