@@ -17,7 +17,7 @@ import judgesmith as js
 from judgesmith.errors import ArtifactError, MissingExtraError, ModelError, OptionError
 from judgesmith.mlflow import logging as mlflow_logging
 from judgesmith.mlflow import store as mlflow_store
-from judgesmith.mlflow.logging import ExperimentLog, metrics, mlflow_scorer, steps, table
+from judgesmith.mlflow.logging import ExperimentLog, metrics, mlflow_scorer, steps
 from judgesmith.programs.artifact import fingerprint
 
 Rows = Callable[..., Path]
@@ -134,11 +134,6 @@ def client_of(store: Store) -> type:
             store.meet("log_text")
             store.runs[run_id].files[artifact_file] = text
 
-        def log_table(self, run_id: str, data: dict[str, list[Any]], artifact_file: str) -> None:
-            store.meet("log_table")
-            assert len({len(column) for column in data.values()}) == 1
-            store.runs[run_id].files[artifact_file] = json.dumps(data)
-
         def set_terminated(self, run_id: str, status: str) -> None:
             store.meet("set_terminated")
             store.runs[run_id].status = status
@@ -226,8 +221,7 @@ def test_a_run_holds_what_the_report_and_the_judge_say(
     assert run.files["judge.json"] == saved
     del told["mlflow"], told["judge"]
     assert json.loads(run.files["report.json"]) == told
-    assert json.loads(run.files["candidates.json"])["candidate"] == [c["candidate"] for c in told["candidates"]]
-    assert run.files["notes.txt"].splitlines() == told["notes"]
+    assert set(run.files) == {"judge.json", "report.json"}
 
 
 def test_neither_keys_nor_addresses_nor_labels_are_logged(
@@ -297,7 +291,7 @@ def test_an_experiment_that_is_there_gets_another_run(store: Store, compile_: An
     assert other["calls"] == 0  # all of them came from the disk
 
 
-@pytest.mark.parametrize("broken", ["create_run", "log_batch", "log_text", "log_table", "set_terminated"])
+@pytest.mark.parametrize("broken", ["create_run", "log_batch", "log_text", "set_terminated"])
 def test_a_log_that_fails_loses_no_judge(
     broken: str, store: Store, compile_: Any, rows_file: Rows, tmp_path: Path
 ) -> None:
@@ -334,10 +328,10 @@ def test_an_undefined_number_is_left_out() -> None:
     }  # fmt: skip
 
 
-def test_a_dropped_candidate_is_in_the_table_but_no_point_of_the_curve() -> None:
+def test_a_dropped_candidate_is_no_point_of_the_curve() -> None:
     tried = [
         {"candidate": "zero-shot", "q": 0.5, "failed": 0, "dropped": None},
-        {"candidate": "set 1", "q": 2.9, "failed": 0, "dropped": "after 8 rows", "form": {"use_task": False}},
+        {"candidate": "set 1", "q": 2.9, "failed": 0, "dropped": "after 8 rows"},
         {"candidate": "set 2", "q": None, "failed": 5, "dropped": None},
     ]
     assert steps(tried) == [
@@ -345,14 +339,6 @@ def test_a_dropped_candidate_is_in_the_table_but_no_point_of_the_curve() -> None
         ("candidate.failed", 0.0, 0),
         ("candidate.failed", 5.0, 2),
     ]
-    assert table(tried) == {
-        "step": [0, 1, 2],
-        "candidate": ["zero-shot", "set 1", "set 2"],
-        "q": [0.5, 2.9, None],
-        "failed": [0, 0, 5],
-        "dropped": [None, "after 8 rows", None],
-        "form": [None, '{"use_task": false}', None],
-    }
 
 
 def test_a_long_search_is_logged_in_several_requests(store: Store) -> None:
@@ -410,7 +396,7 @@ def test_a_foreign_message_is_one_short_line_without_a_password(said: str, shown
 
 @pytest.fixture
 def scorer(store: Store, server: Any, judge_file: Path) -> Callable[..., Any]:
-    """scorer(source_from=…): of the saved judge, against the loopback server."""
+    """scorer(name=…): of the saved judge, against the loopback server."""
 
     def make(**options: Any) -> Any:
         return mlflow_scorer(judge_file, connection=js.Connection(server.base), **options)
@@ -457,26 +443,20 @@ def test_a_model_that_refuses_is_an_error_without_its_address(scorer: Any, serve
 
 
 @pytest.mark.parametrize(
-    ("options", "inputs", "outputs", "expectations", "expected"),
+    ("inputs", "outputs", "expectations", "expected"),
     [
-        ({}, "S", "O", None, ("S", "O", None, None)),
-        ({}, None, "O", {}, ("", "O", None, None)),
-        ({}, {}, "O", {}, ("", "O", None, None)),
-        ({}, {"question": "S"}, {"answer": "O"}, {"expected_response": "R"}, ("S", "O", None, "R")),
-        ({}, {"question": "S", "context": "C"}, "O", {"other": "x"}, ("S", "O", "C", None)),
-        ({}, {"source": "S", "id": 7}, {"output": "O", "cost": 1}, {"reference": "R"}, ("S", "O", None, "R")),
-        ({}, {"messages": [{"role": "user", "content": "é"}]}, 4.5, None,
+        ("S", "O", None, ("S", "O", None, None)),
+        (None, "O", {}, ("", "O", None, None)),
+        ({}, "O", {}, ("", "O", None, None)),
+        ({"question": "S"}, {"answer": "O"}, {"expected_response": "R"}, ("S", "O", None, "R")),
+        ({"question": "S", "context": "C"}, "O", {"other": "x"}, ("S", "O", "C", None)),
+        ({"source": "S", "id": 7}, {"output": "O", "cost": 1}, {"reference": "R"}, ("S", "O", None, "R")),
+        ({"messages": [{"role": "user", "content": "é"}]}, 4.5, None,
          ('[{"role": "user", "content": "é"}]', "4.5", None, None)),
-        ({"source_from": "b"}, {"a": "x", "b": "S"}, "O", None, ("S", "O", None, None)),
-        ({"context_from": "docs"}, {"q": "S", "docs": ["C"]}, "O", None, ("S", "O", '["C"]', None)),
-        ({"reference_from": "gold"}, "S", "O", {"gold": "R", "reference": "x"}, ("S", "O", None, "R")),
-        ({"output_from": lambda o: o["choices"][0]["text"]}, "S", {"choices": [{"text": "O"}]}, None,
-         ("S", "O", None, None)),
     ],
 )  # fmt: skip
 def test_what_is_judged_comes_from_what_mlflow_hands_over(
-    options: Any, inputs: Any, outputs: Any, expectations: Any, expected: Any, store: Store,
-    monkeypatch: pytest.MonkeyPatch,
+    inputs: Any, outputs: Any, expectations: Any, expected: Any, store: Store, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     judge, asked = js.ActiveCritic("vanilla", lm="openai/fake"), []
 
@@ -485,25 +465,22 @@ def test_what_is_judged_comes_from_what_mlflow_hands_over(
         return js.Verdict(score=3.0)
 
     monkeypatch.setattr(judge, "score", score)
-    found = mlflow_scorer(judge, **options)(inputs=inputs, outputs=outputs, expectations=expectations)
+    found = mlflow_scorer(judge)(inputs=inputs, outputs=outputs, expectations=expectations)
     assert found.error is None
     assert asked == [expected]
 
 
 @pytest.mark.parametrize(
-    ("options", "inputs", "outputs", "message"),
+    ("inputs", "outputs", "message"),
     [
-        ({}, {"a": "x", "b": "y"}, "O", "inputs has several parts ('a', 'b'); say with source_from=…"),
-        ({}, "S", {"a": "x", "b": "y"}, "outputs has several parts ('a', 'b'); say with output_from=…"),
-        ({"source_from": "q"}, {"a": "x"}, "O", "source_from='q': inputs has only 'a'"),
-        ({"reference_from": "gold"}, "S", "O", "reference_from='gold': expectations has no key at all"),
-        ({"output_from": lambda o: o["x"]["y"]}, "S", {"x": 1}, "output_from fails on this row's outputs: TypeError"),
+        ({"a": "x", "b": "y"}, "O", "inputs has several parts ('a', 'b'); call the one that is judged 'source'"),
+        ("S", {"a": "x", "b": "y"}, "outputs has several parts ('a', 'b'); call the one that is judged 'output'"),
     ],
 )
 def test_what_is_not_clear_is_said_and_not_guessed(
-    options: Any, inputs: Any, outputs: Any, message: str, scorer: Any, server: Any
+    inputs: Any, outputs: Any, message: str, scorer: Any, server: Any
 ) -> None:
-    found = scorer(**options)(inputs=inputs, outputs=outputs)
+    found = scorer()(inputs=inputs, outputs=outputs)
     assert found.value is None
     assert found.error.error_code == "OptionError"
     assert message in found.error.error_message
@@ -521,10 +498,10 @@ anything = st.recursive(
 @settings(max_examples=60, deadline=None)
 def test_whatever_an_application_says_is_a_text_or_refused(given: Any) -> None:
     try:
-        text = mlflow_logging._part(given, "outputs", None, "output_from", ("output",))
+        text = mlflow_logging._part(given, "outputs", "output")
     except OptionError as error:
         assert len(given) > 1
-        assert "output_from" in str(error)
+        assert "call the one that is judged" in str(error)
     else:
         assert isinstance(text, str)
         assert text == given or not isinstance(given, str)
@@ -596,8 +573,6 @@ def test_mlflow_keeps_the_run(real: Any, compile_: Any, rows_file: Rows, tmp_pat
     assert [(m.step, m.value) for m in curve] == [(n, c["q"]) for n, c in enumerate(told["candidates"])]
     fetched = real.artifacts.load_text(f"{run.info.artifact_uri}/judge.json")
     assert fetched == (tmp_path / "made.json").read_text()
-    shown = client.load_table(run.info.experiment_id, "candidates.json", run_ids=[run.info.run_id])
-    assert list(shown["candidate"]) == [c["candidate"] for c in told["candidates"]]
 
 
 def test_a_registered_judge_is_loaded_by_its_alias(
@@ -650,7 +625,7 @@ def test_mlflow_evaluates_with_the_judge(real: Any, compile_: Any, rows_file: Ro
     assert by_output["Summary r001."]["quality/value"] == pytest.approx(one)
     assert by_output["Summary r002."]["quality/value"] == pytest.approx(other)
     assert found.metrics["quality/mean"] == pytest.approx((one + other) / 2)  # rows without a score are no zeros
-    for output, reason in ((" ", "the output is empty"), ("Summary r003.", "say with source_from")):
+    for output, reason in ((" ", "the output is empty"), ("Summary r003.", "call the one that is judged")):
         (told,) = [a["feedback"] for a in by_output[output]["assessments"] if a["assessment_name"] == "quality"]
         assert told["value"] is None
         assert reason in told["error"]["error_message"]

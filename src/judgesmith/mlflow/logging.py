@@ -12,11 +12,11 @@ import json
 import math
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import dspy
 
@@ -98,8 +98,8 @@ class ExperimentLog:
         return cls(experiment if experiment is not None else str(register).partition("@")[0], register)
 
     def log(self, judge: Judge, report: CompileReport) -> Logged:
-        """Log one run: parameters, metrics, each candidate as a step, and as files the judge, the report, a table of
-        the candidates and the notes. Never raises for the store: what went wrong is in the result's `error`."""
+        """Log one run: parameters, metrics, each candidate as a step, and as files the judge and the report. Never
+        raises for the store: what went wrong is in the result's `error`."""
         run: str | None = None
         with patience(*LOG):
             try:
@@ -147,10 +147,6 @@ class ExperimentLog:
     def _files(self, run: str, judge: Judge, told: Mapping[str, Any]) -> None:
         self._client.log_text(run, artifact.dumps(judge), "judge.json")
         self._client.log_text(run, json.dumps(told, indent=2, ensure_ascii=False) + "\n", "report.json")
-        if told["candidates"]:
-            self._client.log_table(run, table(told["candidates"]), "candidates.json")
-        if told["notes"]:
-            self._client.log_text(run, "".join(f"{note}\n" for note in told["notes"]), "notes.txt")
 
 
 def run_name(saved: Mapping[str, Any]) -> str:
@@ -226,24 +222,11 @@ def steps(candidates: Sequence[Mapping[str, Any]]) -> list[tuple[str, float, int
     ]
 
 
-def table(candidates: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """All candidates, dropped ones too, column by column."""
-    columns = list(dict.fromkeys(name for candidate in candidates for name in candidate))
-    made: dict[str, list[Any]] = {"step": list(range(len(candidates)))}
-    for name in columns:
-        values = [candidate.get(name) for candidate in candidates]
-        made[name] = [json.dumps(value) if isinstance(value, Mapping | list | tuple) else value for value in values]
-    return made
-
-
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 # -- a judge as a scorer
-
-#: A key of the mapping that MLflow hands over, or a function from what it hands over to the text.
-Part: TypeAlias = str | Callable[[Any], Any]
 
 
 def _not_mlflows() -> list[Any]:
@@ -258,10 +241,6 @@ def mlflow_scorer(
     lm: str | LanguageModel | Any | None = None,
     connection: Connection | None = None,
     name: str | None = None,
-    source_from: Part | None = None,
-    output_from: Part | None = None,
-    context_from: Part | None = None,
-    reference_from: Part | None = None,
 ) -> Any:
     """A judge as a scorer for `mlflow.genai.evaluate(data=…, scorers=[…])`.
 
@@ -273,8 +252,7 @@ def mlflow_scorer(
     - output, from `outputs`: the text itself, the key "output", or the only one;
     - context, from `inputs`: the key "context", if it is there;
     - reference, from `expectations`: the key "reference", else "expected_response", if it is there.
-    `source_from="question"` names another key; a function gets the whole of inputs, outputs or expectations:
-    `output_from=lambda outputs: outputs["choices"][0]["message"]["content"]`.
+    Data of another shape are for a scorer of your own, which calls the judge's `score`.
 
     Returns: a scorer whose every call gives one `mlflow.entities.Feedback`: value, the score on the judge's scale (a
     float); rationale, its explanation; metadata, the judge's fingerprint, its model, the scale, scores by criterion. A
@@ -301,17 +279,11 @@ def mlflow_scorer(
             "metadata": about,
         }
         try:
-            context = _optional(inputs, "inputs", context_from, "context_from", ("context",))
-            beside = ("context", context_from)
             with dspy.context(callbacks=_not_mlflows()):
                 verdict = made.score(
-                    _part(inputs, "inputs", source_from, "source_from", ("source",), beside=beside),
-                    _part(outputs, "outputs", output_from, "output_from", ("output",)),
-                    context=context,
-                    reference=_optional(
-                        expectations, "expectations", reference_from, "reference_from", ("reference", EXPECTED)
-                    ),
-                )
+                    _part(inputs, "inputs", "source"), _part(outputs, "outputs", "output"),
+                    context=_optional(inputs, "context"), reference=_optional(expectations, "reference", EXPECTED),
+                )  # fmt: skip
         except JudgesmithError as error:
             return entities.Feedback(error=_error(entities, type(error).__name__, str(error)), **feedback)
         feedback |= {"metadata": about | _details(verdict), "rationale": verdict.explanation or None}
@@ -338,40 +310,21 @@ def _aspect(judge: Judge) -> str | None:
     return aspect if isinstance(aspect, str) else None
 
 
-def _part(
-    given: Any, what: str, wanted: Part | None, option: str, usual: Sequence[str], *, beside: Sequence[Any] = ()
-) -> str:
+def _part(given: Any, what: str, usual: str) -> str:
     """The one text among what MLflow handed over. Raises OptionError where it is not clear which."""
-    if wanted is not None or not isinstance(given, Mapping):
-        return _text(given if wanted is None else _wanted(given, what, wanted, option))
-    rest = [key for key in given if key in usual] or [key for key in given if key not in beside]
-    if len(rest) > 1:
-        raise OptionError(f"{what} has several parts ({_keys(given)}); say with {option}=… which one is judged")
-    return _text(given[rest[0]]) if rest else ""
+    if not isinstance(given, Mapping):
+        return _text(given)
+    keys = [usual] if usual in given else [key for key in given if key != "context"]
+    if len(keys) > 1:
+        raise OptionError(
+            f"{what} has several parts ({', '.join(map(repr, keys[:8]))}); call the one that is judged {usual!r}"
+        )
+    return _text(given[keys[0]]) if keys else ""
 
 
-def _optional(given: Any, what: str, wanted: Part | None, option: str, usual: Sequence[str]) -> str | None:
-    if wanted is not None:
-        found = _wanted(given, what, wanted, option)
-    else:
-        found = next((given[key] for key in usual if key in given), None) if isinstance(given, Mapping) else None
-    return None if found is None else _text(found)
-
-
-def _wanted(given: Any, what: str, wanted: Part, option: str) -> Any:
-    if isinstance(wanted, str):
-        if isinstance(given, Mapping) and wanted in given:
-            return given[wanted]
-        others = f"only {_keys(given)}" if isinstance(given, Mapping) and given else "no key at all"
-        raise OptionError(f"{option}={wanted!r}: {what} has {others}")
-    try:
-        return wanted(given)
-    except Exception as error:  # the user's own function, on a row that it does not expect
-        raise OptionError(f"{option} fails on this row's {what}: {type(error).__name__}: {short(error)}") from None
-
-
-def _keys(given: Mapping[Any, Any]) -> str:
-    return ", ".join(repr(key) for key in list(given)[:8])
+def _optional(given: Any, *usual: str) -> str | None:
+    value = next((given[key] for key in usual if key in given), None) if isinstance(given, Mapping) else None
+    return None if value is None else _text(value)
 
 
 def _text(value: Any) -> str:
