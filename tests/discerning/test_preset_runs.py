@@ -69,13 +69,6 @@ def test_tables_have_headings_of_their_own(discern: Any, texts: Path) -> None:
     assert done.out.index("As the paper prints it, without 1/M") < done.out.index("Normalised (1/M)")
 
 
-def test_the_page_has_the_same_parts(discern: Any, texts: Path, tmp_path: Path) -> None:
-    done = discern("direct@openai/fake", texts, "--report", tmp_path / "page.html")
-    assert done.code == 0, done.err
-    page = (tmp_path / "page.html").read_text()
-    assert "Stand-ins by rules" in page and "Both rest on 6 of the paper&#39;s 10" in page
-
-
 def test_a_dry_run_shows_texts_perturbations_and_calls(discern: Any, server: Any, texts: Path) -> None:
     command = ("direct@openai/fake", texts, "--writer", "openai/writer", "--dry-run")
     done = discern(*command, "--json")

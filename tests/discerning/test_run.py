@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from judgesmith.discerning.rewriting import written_perturbations
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.models.lm import Connection, language_model
 from judgesmith.programs.pointwise.direct import DirectScorer
@@ -70,12 +69,14 @@ def sees(report: Any, name: str) -> str:
 # -- judges that are blind in known ways
 
 
-def test_a_judge_that_knows_the_texts_notices_all_perturbations(
+def test_a_judge_that_knows_the_texts_notices_all_and_is_alarmed_by_all(
     discern: Any, answering: Any, texts: Path, judge_file: Path
 ) -> None:
     answering(lambda text: 90 if text in STORIES else 20)
-    report = discern(judge_file, texts, "--perturb", "degradation", "--json").json
-    tried = [p for p in report["perturbations"] if p["n"] >= 10]
+    report = discern(judge_file, texts, "--perturb", "degradation", "--perturb", "invariance", "--json").json
+    assert report["false_alarms"] == 1
+    assert "lowers its score without need for style, case" in report["conclusion"]
+    tried = [p for p in report["perturbations"] if p["n"] >= 10 and p["kind"] == "degradation"]
     assert len(tried) >= 20
     assert {p["sees"] for p in tried if p["perturbation"] != "random-answer"} == {"yes"}
     # with 15 texts, all with the same drop: p = 2**-15, D = 15 ln 2 / ln 20
@@ -115,15 +116,6 @@ def test_a_judge_that_obeys_gives_in_to_the_request_alone(
     assert sees(report, "attack-control") == "no"
     assert sees(report, "attack-request") == "no"  # the judge never reads it
     assert "gives in to attack-plea." in report["conclusion"]
-
-
-def test_a_judge_that_reacts_to_everything_is_caught(
-    discern: Any, answering: Any, texts: Path, judge_file: Path
-) -> None:
-    answering(lambda text: 90 if text in STORIES else 20)
-    report = discern(judge_file, texts, "--perturb", "invariance", "--json").json
-    assert report["false_alarms"] == 1
-    assert "lowers its score without need for style, case" in report["conclusion"]
 
 
 def test_a_metric_and_a_judge_share_the_pairs_and_show_tables(
@@ -230,7 +222,6 @@ def test_failed_texts_are_counted_and_asked_again(
     ("arguments", "said"),
     [
         (["--seed", "1"], "another texts|another seed"),
-        (["--amount", "story"], "another amount"),
         (["--perturb", "typos"], "another perturbations"),
     ],
 )
@@ -350,9 +341,3 @@ def test_perturbations_by_a_writer(discern: Any, server: Any, fake: Any, texts: 
     assert (major["n"], minor["sees"], major["sees"]) == (15, "yes", "yes")
     (reason,) = report["left_out"]["entities-lm:minor"]
     assert "nothing was changed" in reason
-
-
-def test_the_paper_s_written_perturbations_are_there() -> None:
-    made = written_perturbations(language_model("openai/fake", connection=Connection("http://127.0.0.1:9/v1")))
-    assert list(made) == ["entities-lm", "grammar-lm", "rewrite-lm"]
-    assert all(p.method == "lm" and p.paper and p.degrees == ("minor", "major") for p in made.values())
