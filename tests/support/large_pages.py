@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,51 +28,33 @@ ASPECTS = ("coherence", "consistency", "fluency", "relevance")
 JUDGES = ("compiled", "zero-shot", "G-Eval", "panel", "length")
 #: Consonants with a vowel, of which words are made.
 SYLLABLES = [a + b for a in "bcdfghklmnprstvw" for b in "aeiou"]
-PHRASES = (
-    "The source does not say", "It keeps to the source, but for", "It reads well, except", "What matters is left out:",
-    "It contradicts the source in", "It is true that", "Nothing supports", "It repeats",
-)  # fmt: skip
 
 
-class Writer:
-    """Texts of made-up words, rare and frequent ones as in a language (Zipf)."""
-
-    def __init__(self, seed: int) -> None:
-        self.chance = random.Random(seed)
-        self.words = ["".join(self.chance.choices(SYLLABLES, k=1 + k % 4)) for k in range(5000)]
-        self.weights = list(itertools.accumulate(1 / (k + 2) for k in range(5000)))
-
-    def text(self, characters: int) -> str:
-        made = self.chance.choices(self.words, cum_weights=self.weights, k=characters // 3)
-        return " ".join(made)[:characters]
-
-    def output(self, source: str, characters: int) -> str:
-        """As summaries are: half of it is the source's words, half its own."""
-        start = self.chance.randrange(len(source) - characters // 2)
-        return f"{source[start : start + characters // 2]} {self.text(characters // 2 - 1)}"
-
-    def reason(self, output: str, characters: int) -> str:
-        """As judges write: a phrase, a quotation, and half of its own words."""
-        start = self.chance.randrange(len(output) - 30)
-        said = f"{self.chance.choice(PHRASES)} “{output[start : start + 30]}”: "
-        return said + self.text(max(10, characters - len(said)))
+def writer(chance: random.Random) -> Callable[[int], str]:
+    """Texts of so many characters, of made-up words, rare and frequent ones as in a language (Zipf)."""
+    words = ["".join(chance.choices(SYLLABLES, k=1 + k % 4)) for k in range(5000)]
+    weights = list(itertools.accumulate(1 / (k + 2) for k in range(5000)))
+    return lambda characters: " ".join(chance.choices(words, cum_weights=weights, k=characters // 3))[:characters]
 
 
-def records(rows: int, seed: int = 0) -> list[dict[str, Any]]:
-    """Rows that a panel of the judges scored."""
-    writer, made = Writer(seed), list[dict[str, Any]]()
+def records(rows: int) -> list[dict[str, Any]]:
+    """Rows that a panel of the judges scored. Half of an output is the source's words; a judge quotes and comments."""
+    chance, made = random.Random(0), list[dict[str, Any]]()
+    text = writer(chance)
     for k in range(rows):
         if k % 16 == 0:
-            source, reference = writer.text(2200), writer.text(300)
-        output, human = writer.output(source, 340), {name: writer.chance.randint(1, 5) for name in ASPECTS}
+            source, reference = text(2200), text(300)
+        start = chance.randrange(len(source) - 170)
+        output = f"{source[start : start + 170]} {text(169)}"
+        human = {name: chance.randint(1, 5) for name in ASPECTS}
+        reasons = [f"It is well, but “{output[k : k + 30]}”: {text(68)}" for k in range(9, 60, 9)]
         opinions: dict[str, Any] = {
-            name: {"percent": writer.chance.randint(0, 100), "explanation": writer.reason(output, 120), "failure": None,
-                   "errors": [error(output, 20 * i, 20 * i + 15, writer.text(40), name)]}
+            name: {"percent": chance.randint(0, 100), "explanation": reasons[i], "failure": None,
+                   "errors": [error(output, 20 * i, 20 * i + 15, text(40), name)]}
             for i, name in enumerate(JUDGES)
         }  # fmt: skip
-        found = [one["errors"][0] for one in opinions.values()]
-        verdict = {"score": writer.chance.randint(1, 5), "explanation": writer.reason(output, 120), "failure": None,
-                   "errors": found, "opinions": opinions}  # fmt: skip
+        verdict = {"score": chance.randint(1, 5), "explanation": reasons[5], "failure": None,
+                   "errors": [one["errors"][0] for one in opinions.values()], "opinions": opinions}  # fmt: skip
         made.append(
             {"id": f"dm-test-{k:040x}", "doc_id": f"d{k // 16}", "system": f"M{k % 16}", "source": source,
              "reference": reference, "output": output, "scores": human, "score": human["coherence"], "verdict": verdict}

@@ -114,19 +114,6 @@ def test_sentences_joined_are_the_text(text: str) -> None:
     assert "".join(sentences(text)) == text
 
 
-@pytest.mark.parametrize(
-    ("language", "text", "count"),
-    [
-        ("en", "Mr. Smith paid $3.50 in the U.S. yesterday. Did he? Yes.", 3),
-        ("de", "Dr. Müller kam am 3. Mai. Er sagte z.B. nichts. Gut!", 3),
-        ("fr", "Elle coûte 3.50 euros. Il part. Où va-t-il ?", 3),
-        ("zh", "今天天气很好。我们去公园吧！你来吗？", 3),
-    ],
-)
-def test_sentences_of_several_languages(language: str, text: str, count: int) -> None:
-    assert len(sentences(text, language)) == count
-
-
 def test_shuffling_keeps_every_sentence_and_the_paragraphs() -> None:
     text = "One is here. Two is there.\n\nThree is gone. Four is late."
     found = outcomes("shuffle", [Text("t", text), Text("other", CATS)])
