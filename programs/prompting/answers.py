@@ -1,8 +1,8 @@
 """Reading scores and criteria out of what models really write.
 
-An answer in the asked form is read as it is. One that is not, but means only one thing ("Score: 4/5", a code fence,
-half a JSON object, a bare number), is repaired and marked. Anything else is a problem that says what was wrong: the
-caller asks once more and then gives up with NaN. Nothing here guesses.
+An answer in the asked form is read as it is. One with marks around it, or a bare number, is repaired and marked.
+Anything else is a problem that says what was wrong: the caller asks once more and then gives up with NaN. Nothing here
+guesses.
 """
 
 from __future__ import annotations
@@ -25,32 +25,18 @@ from .forms import Form
 _LONGEST, _DEEPEST = 20_000, 8
 #: The share of probability on a scale's digits below which their expectation is not taken.
 LOWEST_MASS = 0.1
-#: What may stand between a number and what sets it apart.
-_AROUND = "\"'*_`" + "".join(filter(str.isspace, map(chr, range(0x3001))))
 NUMBER = r"(?P<number>[-+]?\d+(?:\.\d+)?)"
 #: What stands behind a number: the top of its scale or a percentage sign. Never the rest of a longer number ("4,5") or
 #: of a range ("3-4", "3 or 4").
-AFTER = r"""(?!\d|[.,]\d|e[-+]?\d|[ \t]*(?:[-–—]|\bto\b|\bor\b|\band\b)[ \t]*(?:an?\b[ \t]*)?\d)
-    (?:["'*_`)\]}]*+\s*+(?:\(\s*+)?(?:/|\b(?:out\ )?of\b|\bon\ a\ scale\ (?:of|from)\ \d+\s*(?:to\b|[-–]))
-    \s*["'*_`(\[]*(?P<top>\d+))?(?P<percent>\s*(?:%|percent\b))?"""
+AFTER = r"""(?!\d|[.,]\d|e[-+]?\d|[ \t]*(?:[-–—]|\bto\b|\bor\b|\band\b)[ \t]*(?:an?\b[ \t]*)?\d|[ \t]*on\ a\ scale)
+    (?:["'*_`)\]}]*+\s*+(?:\(\s*+)?(?:/|\b(?:out\ )?of\b)\s*["'*_`(\[]*(?P<top>\d+))?(?P<percent>\s*%)?"""
 #: "Score: 4", "**Score**: 4", '"score": "4"', "overall rating = 4/5", "Score - 4 out of 5".
 LABELLED = re.compile(
-    rf"""(?<![\w-])(?:overall\W{{0,4}})?(?:score|rating)(?:\s*+\([^)\n]{{0,80}}\))?["'*_`]*\s*+(?::|=|-|–|is\b)[\s"'*_`(\[<]*+
+    rf"""(?<![\w-])(?:overall\W{{0,4}})?(?:score|rating)(?:\s*+\([^)\n]{{0,80}}\))?["'*_`]*\s*+(?:[:：=>–-]|is\b)[\s"'*_`(\[<]*+
     {NUMBER}{AFTER}""",
     re.IGNORECASE | re.VERBOSE,
 )
-#: A sentence that gives one number as the verdict: "I would give it a 4". A number of something ("scores on 3 of the
-#: points", "low because of 2 errors") is none.
-SPOKEN = re.compile(
-    rf"""\b(?:gave|give|gives|giving|rate|rated|rating|grade|score|scores)\b
-    (?:(?!\b(?:because|since|not|no|than|above|below|over|under|only|least|most|between|has|have|covers)\b)[^\d\n.]){{0,40}}
-    (?<![^\W_])(?<!-){NUMBER}{AFTER}
-    (?=[\W_]*$|\s*[.,;:!?)\]}}<"'*`\n]|\s+(?:points?|stars?|because|since|for|as|overall|due|based|given)\b)""",
-    re.IGNORECASE | re.VERBOSE,
-)
 BARE = re.compile(rf"""^(?:[^\w.+-]|_|[-+.](?!\d))*{NUMBER}{AFTER}[\W_]*$""", re.IGNORECASE | re.VERBOSE)
-#: A number that ends a text.
-_ENDING = re.compile(rf"(?<!\d){NUMBER}{AFTER}[\W_]*$", re.IGNORECASE | re.VERBOSE)
 EXPLANATION = re.compile(r"""(?:explanation|reason(?:ing)?|justification)["'*_`]*\s*[:=-]\s*["'*_`]*""", re.I)
 
 
@@ -138,7 +124,7 @@ def read_overall(reply: Reply, scale: Scale, fits: Callable[[str], bool]) -> Rea
     text = without_thoughts(reply.text)
     if not text.strip():
         return ReadScore(problem="the answer is empty")
-    matches = list(LABELLED.finditer(text)) or list(SPOKEN.finditer(text))
+    matches = list(LABELLED.finditer(text))
     # One that ends the answer on a line of its own is the asked one; those inside the explanation before it may be
     # copied from the prompt.
     if matches and _alone(text, matches[-1]):
@@ -153,15 +139,13 @@ def read_overall(reply: Reply, scale: Scale, fits: Callable[[str], bool]) -> Rea
         return ReadScore(problem=f"the score may be cut off at the token limit: {_short(text)}")
     values = {_on_scale(m, scale) for m in matches}
     if None in values:
-        return ReadScore(problem=f"the score {matches[0]['number']} is outside {scale}: {_short(text)}")
+        return ReadScore(problem=f"the score {matches[0][0].split()[-1]} is outside {scale}: {_short(text)}")
     if len(values) > 1:
         return ReadScore(problem=f"{len(values)} different scores in one answer: {_short(text)}")
     (said,) = values
     assert said is not None
     match = matches[0]
-    expected, mass = math.nan, 0.0
-    if _on_own_scale(match, scale):
-        expected, mass = expectation(reply, match.start("number"), scale)
+    expected, mass = expectation(reply, match.start("number"), scale)
     if mass < LOWEST_MASS:
         expected = math.nan
     return ReadScore(said, expected, mass, _explanation(text, match), not fits(text))
@@ -170,24 +154,22 @@ def read_overall(reply: Reply, scale: Scale, fits: Callable[[str], bool]) -> Rea
 def read_criteria(
     reply: Reply, scale: Scale, criteria: Sequence[Criterion], form: Form, *, expected: bool, explained: bool
 ) -> ReadCriteria:
-    """The scores of several criteria from `Name: explanation` and `Score: 4`, on one line or two, or from JSON of the
-    paper's form. form: the asked one."""
+    """The scores of several criteria from `Name: explanation` and `Score: 4`, on one line or two. form: the asked
+    one."""
     text = reply.text
     if not text.strip():
         return ReadCriteria(problem="the answer is empty")
-    places = sorted((*place, c.name) for c in criteria if (place := _label(text, c.name)))
     scores: dict[str, CriterionScore] = {}
-    for index, (_, start, name) in enumerate(places):
-        end = places[index + 1][0] if index + 1 < len(places) else len(text)
+    for name, (start, end) in _sections(text, {c.name: c.name for c in criteria}).items():
         segment = text[start:end]
-        match = LABELLED.search(segment) or BARE.match(segment) or _last(segment)
+        match = LABELLED.search(segment) or BARE.match(segment)
         value = _on_scale(match, scale) if match else None
         if match is None or value is None or _cut(reply, start + match.end("number"), scale):
             continue
         line = re.split(r"[\n}]", segment[match.end() :])[0]
         if any(_on_scale(m, scale) != value for m in LABELLED.finditer(line)):
             continue  # two different scores for one criterion
-        if expected and _on_own_scale(match, scale):
+        if expected:
             mean, mass = expectation(reply, start + match.start("number"), scale)
             value = mean if mass >= LOWEST_MASS else value
         scores[name] = CriterionScore(value, _explanation(segment, match) if explained else "")
@@ -201,17 +183,29 @@ def read_criteria(
 
 def read_reasons(text: str, criteria: Sequence[Criterion]) -> dict[str, str]:
     """Explanations by criterion from lines `Why Name: …`, in the order of the text."""
+    places = _sections(text, {c.name: f"Why {c.name}" for c in criteria})
+    return {name: " ".join(text[start:end].split()).strip(" \"'*_`") for name, (start, end) in places.items()}
+
+
+def _sections(text: str, labels: Mapping[str, str]) -> dict[str, tuple[int, int]]:
+    """Where the texts are that stand behind labels at the beginning of a line, in the order of the text: each up to the
+    next label. By the labels' keys."""
     places = []
-    for c in criteria:
-        named = r"[\s_-]+".join(map(re.escape, re.split(r"[\s_-]+", c.name)))
-        if match := re.search(rf"^[\s*_#-]*Why\s+{named}[\"'*_`]*\s*[:=]", text, re.IGNORECASE | re.MULTILINE):
-            places.append((match.start(), match.end(), c.name))
+    for key, label in labels.items():
+        spaced = r"[\s_-]+".join(map(re.escape, re.split(r"[\s_-]+", label)))
+        pattern = rf"^(?:[^\w\n]|[\d_])*{spaced}[\"'*_`]*+\s*+[:={{-]"
+        if match := re.search(pattern, text, re.IGNORECASE | re.MULTILINE):
+            places.append((match.start(), match.end(), key))
     places.sort()
-    ends = [start for start, _, _ in places[1:]] + [len(text)]
-    return {
-        name: " ".join(text[begin:end].split()).strip(" \"'*_`")
-        for (_, begin, name), end in zip(places, ends, strict=True)
-    }
+    ends = [*(start for start, _, _ in places[1:]), len(text)]
+    return {key: (begin, end) for (_, begin, key), end in zip(places, ends, strict=False)}
+
+
+#: "Name: definition" on a line, with marks around it.
+_LISTED = re.compile(
+    r"^(?:[-*•\d.)]+[ \t]+)?[\"'*_`]*([^\W\d_][^:：*_`\"\n]{1,48}?)[\"'*_`]*[ \t]*(?:：|[:–-][\"'*_`]*[ \t]+)(.+)",
+    re.MULTILINE,
+)
 
 
 def read_criteria_list(text: str, *, most: int = 10) -> list[Criterion]:
@@ -219,36 +213,18 @@ def read_criteria_list(text: str, *, most: int = 10) -> list[Criterion]:
 
     Duplicates by name are dropped; at most `most` are kept; an empty list where nothing could be read.
     """
-    pairs: list[tuple[str, str]] = []
     body = unfenced(text)
     start = min((i for i in (body.find("{"), body.find("[")) if i >= 0), default=-1)
-    if start >= 0:
-        data = lenient_json(body[start:])
-        if isinstance(data, dict) and isinstance(data.get("criteria"), list | dict):
-            data = data["criteria"]
-        if isinstance(data, dict) and isinstance(data.get("name"), str) and "definition" in data:
-            data = [data]
-        if isinstance(data, dict):
-            pairs = [(str(k), v if isinstance(v, str) else "") for k, v in data.items()]
-        elif isinstance(data, list):
-            for entry in data:
-                if isinstance(entry, dict):
-                    name = entry.get("name") or entry.get("criterion") or entry.get("aspect")
-                    meaning = entry.get("definition") or entry.get("description") or ""
-                    if isinstance(name, str):
-                        pairs.append((name, str(meaning)))
-                    elif name is None and len(entry) == 1:
-                        pairs += [(str(k), str(v)) for k, v in entry.items()]
-    if not pairs:
-        for line in body.splitlines():
-            entry_line = re.match(
-                r"(?:[-*•]|\d+[.)])?\s*[\"'*_`]*([^\W\d_][^:：*_`\"]{1,48}?)[\"'*_`]*\s*(?:：|[:–-][\"'*_`]*\s)\s*(.+)",
-                line.strip(),
-            )
-            if entry_line:
-                pairs.append((entry_line[1], entry_line[2]))
+    data = lenient_json(body[start:]) if start >= 0 else None
+    if isinstance(data, dict):
+        named = [{"name": name, "definition": meaning} for name, meaning in data.items()]
+        data = [data] if "definition" in data else data.get("criteria", named)
+    entries = [entry for entry in data if isinstance(entry, dict)] if isinstance(data, list) else []
+    pairs = [(entry.get("name"), entry.get("definition")) for entry in entries] or _LISTED.findall(body)
     kept: dict[str, Criterion] = {}
     for name, meaning in pairs:
+        if not (isinstance(name, str) and isinstance(meaning, str)):
+            continue
         name = " ".join(re.sub(r"[\"'*_`:#{}\[\]<>|]", " ", name).split())[:48]
         meaning = " ".join(meaning.strip(" \"'*_`").split())[:300]
         if re.search(r"[A-Za-z\u00c0-\uffff]", name) and meaning and name.casefold() not in kept:
@@ -287,57 +263,13 @@ def _alone(text: str, match: re.Match[str]) -> bool:
     return not re.search(r"\w", before + after)
 
 
-def _label(text: str, name: str) -> tuple[int, int] | None:
-    """Where a criterion's part of an answer begins, and where its text does: behind `Name:`. A name at the start of a
-    line goes before one inside it, which may belong to another criterion's explanation."""
-    spaced = r"[\s_-]+".join(map(re.escape, re.split(r"[\s_-]+", name)))
-    marks = [m.span() for m in re.finditer(r"[\W\d]+", text)]  # what may stand before a name
-    inside: tuple[int, int] | None = None
-    at = 0
-    for match in re.finditer(rf"""{spaced}["'*_`]*+\s*+[:={{-]""", text, re.IGNORECASE):
-        while at < len(marks) and marks[at][1] < match.start():
-            at += 1
-        start = min(marks[at][0], match.start()) if at < len(marks) else match.start()
-        line = 0 if start == 0 else text.find("\n", start, match.start())
-        if line >= 0:
-            return line, match.end()
-        divider = re.compile("[{,;]").search(text, start, match.start())
-        if divider and inside is None:
-            inside = divider.start(), match.end()
-    return inside
-
-
-def _last(text: str) -> re.Match[str] | None:
-    """A number that ends a criterion's text and is set apart from it: "fine. 4", "fine (4/5)", "fine – 4"."""
-    for match in _ENDING.finditer(text):
-        before = text[: match.start("number")]
-        apart = before.rstrip(_AROUND)
-        gap = before[len(apart) :]
-        ends = apart[-1:] in set("([|:;") or (gap[:1].isspace() and re.search(r"(?:^|\D)[.!?,]$", apart[-2:]))
-        dash = gap[:1].isspace() and re.search(r"(?:^|\D)\s[-–—]$", apart[-3:])
-        if not apart or "\n" in gap or ends or dash:
-            return match
-    return None
-
-
 def _on_scale(match: re.Match[str], scale: Scale) -> float | None:
-    """A matched number in [0, 100], or None off the scale. "4/5" on 0..100 and "80/100" or "80%" on 1..5 are clear."""
-    groups = match.groupdict()
+    """A matched number in [0, 100]; None off the scale, or where it is said to be of another one ("8/10" on 1..5)."""
     value = float(match["number"])
-    top = groups.get("top")
-    if groups.get("percent"):
-        top = "100"
-    if top is not None and float(top) != scale.high:
-        low = 0.0 if float(top) > 7 else 1.0
-        other = Scale(low, float(top)) if low < float(top) < math.inf else None
-        return other.to_percent(value) if other and other.low <= value <= other.high else None
-    return scale.to_percent(value) if scale.low <= value <= scale.high else None
-
-
-def _on_own_scale(match: re.Match[str], scale: Scale) -> bool:
-    """Whether a number counts on the asked scale: the digits' probabilities say nothing of "4/10"."""
-    top = match["top"]
-    return not match["percent"] and (top is None or float(top) == scale.high)
+    other = match["top"] is not None and float(match["top"]) != scale.high
+    if other or (match["percent"] and scale.high != 100) or not scale.low <= value <= scale.high:
+        return None
+    return scale.to_percent(value)
 
 
 def _cut(reply: Reply, end: int, scale: Scale) -> bool:

@@ -31,57 +31,27 @@ ASKED_FORM = [
 REPAIRED = [
     ("4", 75),
     ("**4**", 75),
-    ("4/5", 75),
-    ("4 / 5", 75),
     ("4 out of 5", 75),
-    ("80/100", 80),
-    ("8/10", 80),
-    ("80%", 80),
-    ("Score:4", 75),
-    ("SCORE: 4", 75),
     ("Score = 4", 75),
+    ("SCORE is 4", 75),
     ("Score - 4", 75),
-    ("Score is 4", 75),
-    ("Score 4", 75),
-    ("Score: 4/5", 75),
     ("Score: **4**/5", 75),
-    ("Score: (4/5)", 75),
     ("Score: 4 (out of 5)", 75),
-    ("Score: 80/100", 80),
-    ("Score: 80 %", 80),
-    ("Score: 75 percent", 75),
-    ("Score: 4.0", 75),
     ("Score: 4.5", 87.5),
     ("Score: 4\n\nScore: 4", 75),
-    ("Score: 4/5. So my rating: 75%", 75),
     ("**Score:** 4", 75),
     ("**Score**: 4", 75),
-    ("Score:\n4", 75),
-    ("Score: <4>", 75),
     ("<score>4</score>", 75),
-    (r"Score: \boxed{4}", 75),
-    ("Overall score: 4", 75),
     ("Overall Rating: 4/5", 75),
     ("Score (1-5): 4", 75),
     ("Score: ４", 75),
     ("Score\uff1a4", 75),
-    ('{"score": 4}', 75),
-    ('{"explanation": "x", "score": 4', 75),
     ('{"explanation": "x", "score": "4"', 75),
-    ("{'explanation': 'x', 'score': 4}", 75),
-    ('```json\n{"explanation": "x", "score": 4}\n```', 75),
     ("```\nExplanation: It is clear.\nScore: 4\n```", 75),
     ("Explanation: Nothing in it is true. Score: 1", 0),
     ("Explanation: It is clear.\nScore: 4\n\nI hope this helps!", 75),
-    ("Sure! Here is my evaluation:\nExplanation: It is clear.\nScore: 4", 75),
-    ("Score: 4\nExplanation: It is clear.", 75),
     ("Score: 4\n- 3 points were taken off", 75),
-    ("I would give it a 4.", 75),
-    ("I'd give this summary a 4 out of 5.", 75),
-    ("I rate this output 4/5 because it is clear.", 75),
-    ("It deserves a score of 4.", 75),
     ("Explanation: It covers 3 of 7 points.\n**Overall score:** 2/5", 25),
-    ("Explanation: line one\nline two\nScore: 3", 50),
 ]
 
 REFUSED = [
@@ -89,33 +59,24 @@ REFUSED = [
     "   \n\t",
     "42",
     "-4",
-    ".5",
     "1e5",
     "Score: 0",
-    "Score: 120%",
-    "Score: 6/5",
-    "Score: 4/0",
-    "Score: 12/10",
+    "Score: 4/10",
+    "Score: 80%",
+    "Score: 4 on a scale from 1 to 5",
     "Score: 4,5",
-    "Score: <number>",
-    "Explanation: <one short sentence on what decides the score>\nScore: <number>",
     "Score: N/A",
-    "Score: 3-4",
+    "Explanation: <one short sentence on what decides the score>\nScore: <number>",
     "Score: 3–4",
-    "Score: 3 to 4",
     "Score: 3 or 4",
     "Score: between 3 and 4",
     "Score: 4\nScore: 2",
-    "Score: 4\n\nOn reflection, my rating: 3",
     "Fluency score: 3\nAdequacy score: 4",
     "The output is good.",
+    "I would give it a 4.",
     "Explanation: It has 3 errors and 2 omissions",
     "This scores well on 3 of the points.",
-    "It scores low because it covers only 2 facts.",
-    "I rate this above 3 others I have seen.",
-    "I would give it a 4 or a 5.",
     "3\n4",
-    "I'm sorry, but I can't assist with that.",
     "Score: " + "9" * 400,
     "Score: 4/" + "9" * 400,
 ]
@@ -153,14 +114,9 @@ def test_an_answer_that_could_mean_several_things_is_a_problem(text: str) -> Non
         ("Score: 100%", 100),
         ("Score: 85/100", 85),
         ("Score: 87.5", 87.5),
-        ("Score: 4/5", 75),  # of 1..5
-        ("4 on a scale of 1 to 5", 75),
-        ("Score: 4 on a scale from 1 to 5", 75),
-        ("Score: 8/10", 80),  # of 0..10
-        ("I would give it 85 points.", 85),
     ],
 )
-def test_a_hundred_is_read_too_and_a_named_other_scale_is_translated(text: str, percent: float) -> None:
+def test_a_hundred_is_read_too(text: str, percent: float) -> None:
     read = read_overall(Reply(text), HUNDRED, BEFORE_HUNDRED)
     assert (read.problem, read.said) == (None, percent)
 
@@ -172,7 +128,7 @@ def test_scores_that_an_explanation_copies_from_the_prompt_do_not_count() -> Non
     assert read_overall(Reply(copied.replace("\nScore: 4", " Score: 4")), FIVE, BEFORE).problem
 
 
-@pytest.mark.parametrize("text", ["Score: 101", "Score: -0.5", "Score: 1,000", "Score: 85,5", "Score: 80-90"])
+@pytest.mark.parametrize("text", ["Score: 101", "Score: -0.5", "Score: 1,000", "Score: 80-90", "Score: 8/10"])
 def test_off_a_hundred_is_a_problem(text: str) -> None:
     assert read_overall(Reply(text), HUNDRED, BEFORE_HUNDRED).problem
 
@@ -304,11 +260,6 @@ def test_without_a_single_digit_token_there_is_no_expectation(reply: Reply) -> N
     assert mass == 0.0
 
 
-def test_a_full_stop_after_the_digit_is_no_decimal_point() -> None:
-    reply = digits("Score: 4.", "4", {"4": 0.5, "5": 0.5}, before=("Score: ",))
-    assert expectation(reply, 7, FIVE)[0] == pytest.approx(87.5)  # 4.5 → 3.5/4
-
-
 def test_token_texts_that_do_not_add_up_to_the_text_give_no_wrong_digit() -> None:
     # The first two tokens are bytes of one character: three characters of tokens for one of text.
     text = "Explanation: It’s 5 stars.\nScore: 2"
@@ -323,21 +274,6 @@ def test_token_texts_that_do_not_add_up_to_the_text_give_no_wrong_digit() -> Non
     assert math.isnan(read_overall(Reply(text, torn), FIVE, BEFORE).expected)
     shifted = (TokenChoice("xxxxxxx", ()), TokenChoice("5", (("5", 0.0),)))
     assert math.isnan(read_overall(Reply("Score: 2", shifted), FIVE, BEFORE).expected)
-
-
-def test_a_token_after_the_text_does_not_matter() -> None:
-    reply = Reply(
-        "Score: 2", (TokenChoice("Score: ", ()), TokenChoice("2", (("2", 0.0),)), TokenChoice("<|im_end|>", ()))
-    )
-    assert read_overall(reply, FIVE, BEFORE).expected == 25.0
-
-
-@pytest.mark.parametrize("text", ["Score: 4/10", "Score: 4%", "Score: 4 out of 100"])
-def test_on_another_scale_the_digits_probabilities_say_nothing_about_ours(text: str) -> None:
-    reply = digits(text, "4", {"4": 1.0}, before=("Score: ",))
-    read = read_overall(reply, FIVE, BEFORE)
-    assert read.said in (40.0, 4.0)
-    assert math.isnan(read.expected)
 
 
 @pytest.mark.parametrize("logprob", [math.inf, 1e6, math.nan, -math.inf, -9999.0])
@@ -386,20 +322,10 @@ def test_lines_in_the_asked_form_are_read_as_they_are() -> None:
         "- fluency: Reads well. Score: 4\n- factual_accuracy: One error. Score: 2\n- COVERAGE: All there. Score: 5",
         "Coverage: All there. Score: 5\nFluency: Reads well. Score: 4\nFactual accuracy: One error. Score: 2",
         "### Fluency\n\nFluency: Reads well.\nScore: 4\n\nFactual accuracy: One.\nScore: 2\n\nCoverage: All.\nScore: 5",
-        '{"Fluency": {"explanation": "Reads well.", "score": 4}, "Factual accuracy": {"explanation": "One error.", '
-        '"score": 2}, "Coverage": {"explanation": "All there.", "score": 5}}',
         '```json\n{\n "Fluency": {"explanation": "Reads well.", "score": 4},\n "Factual accuracy": {"explanation": '
         '"One error.", "score": 2},\n "Coverage": {"explanation": "All there.", "score": 5}\n}\n```',
-        '{"Fluency": {"explanation": "Reads well.", "score": 4}, "Factual accuracy": {"explanation": "One error.", '
-        '"score": 2}, "Coverage": {"explanation": "All there.", "score": 5',
-        '{"Fluency": 4, "Factual accuracy": 2, "Coverage": 5}',
-        '{"fluency": "4", "factual_accuracy": "2", "coverage": "5"}',
         "Fluency: 4\nFactual accuracy: 2\nCoverage: 5",
-        "Fluency: 4, Factual accuracy: 2, Coverage: 5",
         "Fluency - 4\nFactual accuracy - 2\nCoverage - 5",
-        "Fluency: Reads well (4/5)\nFactual accuracy: One error (2/5)\nCoverage: All there (5/5)",
-        "Fluency: Reads well. 4\nFactual accuracy: One error. 2\nCoverage: All there. 5",
-        "Fluency: Reads well – 4\nFactual accuracy: One error – 2\nCoverage: All there – 5",
     ],
 )
 def test_other_clear_forms_are_repaired_and_marked(text: str) -> None:
@@ -513,15 +439,9 @@ def test_criteria_take_the_expectation_at_their_own_place() -> None:
         '```json\n[{"name": "Fluency", "definition": "It reads well."}, {"name": "Truth", "definition": "True."}]\n```',
         '{"criteria": [{"name": "Fluency", "definition": "It reads well."}, {"name": "Truth", "definition": "True."',
         '{"Fluency": "It reads well.", "Truth": "True."}',
-        '{"criteria": {"Fluency": "It reads well.", "Truth": "True."}}',
-        '[{"criterion": "Fluency", "description": "It reads well."}, {"aspect": "Truth", "description": "True."}]',
-        '[{"Fluency": "It reads well."}, {"Truth": "True."}]',
-        "Fluency: It reads well.\nTruth: True.",
         "1. Fluency: It reads well.\n2. Truth: True.",
         "- **Fluency**: It reads well.\n- **Truth**: True.",
-        "1. **Fluency:** It reads well.\n2. **Truth:** True.",
         "* *Fluency* – It reads well.\n* *Truth* – True.",
-        "1) Fluency - It reads well.\n2) Truth - True.",
         "Here are [two] criteria:\n1. Fluency: It reads well.\n2. Truth: True.",
         "Fluency: It reads well.\nfluency: Again.\nTruth: True.",
     ],
@@ -560,34 +480,11 @@ def test_where_nothing_can_be_read_the_list_is_empty(text: str) -> None:
 
 # Whatever a model writes
 
-FRAGMENTS = st.lists(
-    st.sampled_from(
-        [
-            *"0123456789",
-            *" \n\t:.,/%-–*_`\"'{}[]()<>+#|=",
-            "Score",
-            "score",
-            "Rating: ",
-            "Explanation: ",
-            "Overall ",
-            "give it a ",
-            "out of ",
-            "on a scale of 1 to ",
-            "Fluency",
-            "Factual accuracy",
-            "Coverage: ",
-            '{"name": ',
-            "percent",
-            "²",
-            "٤",
-            "①",
-            "\u00a0",
-            "\x00",
-            "🙂",
-        ]
-    ),
-    max_size=30,
-).map("".join)
+PIECES = [
+    *"0123456789", *" \n\t:.,/%-–*_`\"'{}[]()<>+#|=", "Score", "Rating: ", "Explanation: ", "Overall ", "out of ",
+    "on a scale of 1 to ", "Fluency", "Coverage: ", '{"name": ', "²", "٤", "①", "\u00a0", "\x00", "🙂",
+]  # fmt: skip
+FRAGMENTS = st.lists(st.sampled_from(PIECES), max_size=30).map("".join)
 ANSWERS = st.one_of(FRAGMENTS, st.text(max_size=60), st.floats().map("Score: {}".format), st.integers().map(str))
 
 
