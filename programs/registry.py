@@ -1,5 +1,4 @@
-"""The judge methods, the readings and the reference metrics that there are, those of other
-packages included."""
+"""The judge methods and the reference metrics that there are, those of other packages included."""
 
 from __future__ import annotations
 
@@ -14,8 +13,4 @@ judges: Registry[type[Any]] = Registry(
 #: Metrics that compare an output with a text, by name.
 metrics: Registry[type[Any]] = Registry(
     "metric", packages=("judgesmith.programs.metrics", "judgesmith.programs.baselines"), group="judgesmith.metrics"
-)
-#: What a model knows of a row, by `kind`. Subclasses of `programs.readings.kinds.Reading` register themselves.
-readings: Registry[type[Any]] = Registry(
-    "reading", packages=("judgesmith.programs.readings",), group="judgesmith.readings", key="kind"
 )

@@ -12,9 +12,8 @@ import numpy as np
 from ...errors import OptionError
 from ...programs.readings.head import Readings
 from ...programs.readings.judge import DIRECT
-from ...programs.readings.kinds import RowReadings, surface
+from ...programs.readings.kinds import surface
 from ...programs.refining import HeadFit
-from ...signatures.values import Item
 from ..examples import Vector, groups, humans, item_of
 from .heads import Directed, Once, Recipe, Ridge, StateRidge, Together
 from .validation import Choice, agreement, choose, nested
@@ -23,49 +22,35 @@ from .validation import Choice, agreement, choose, nested
 WORTH_A_CALL = 0.05
 
 
-#: What the names of questions begin with.
-ASKED = ("digit.", "check.")
-
-
-def middle_layers(blocks: Sequence[str], form: str) -> tuple[str, ...]:
+def middle_layers(blocks: Sequence[str]) -> tuple[str, ...]:
     """The three blocks of token means around the middle of the model, which know most of a text's quality."""
-    layers = sorted(int(block.rpartition("mean")[2]) for block in blocks if block.startswith(f"{form}.mean"))
-    if not layers:
-        return ()
+    layers = sorted(int(block.rpartition("mean")[2]) for block in blocks)
     wanted = sorted(layers, key=lambda layer: abs(layer - max(layers) / 2))[:3]
-    return tuple(f"{form}.mean{layer}" for layer in sorted(wanted))
+    return tuple(f"assistant.mean{layer}" for layer in sorted(wanted))
 
 
 def candidates(table: Readings, zero_shot: str | None) -> tuple[Recipe, ...]:
     """Recipes for a table, those first that need no label.
 
     zero_shot: the reading that is the judge's own score, None for a head that does without that call. The names of
-    readings are FORM.NUMBER (`assistant.mean`), digit.ASPECT, surface.NUMBER; states are FORM.meanLAYER.
+    readings are assistant.NUMBER (`assistant.mean`) and surface.NUMBER; states are assistant.meanLAYER.
     """
-    have = set(table.names)
-    likely = [f"{form}.mean" for form in ("assistant", "tags", "plain") if f"{form}.mean" in have]
-    lifts = [f"{form}.lift" for form in ("assistant", "tags") if f"{form}.lift" in have]
+    likely = ["assistant.mean"] if "assistant.mean" in table.names else []
     own = [zero_shot] if zero_shot else []
     result: list[Recipe] = [Directed("zero-shot", {name: 1}) for name in own]
-    result += [Directed(name, {name: 1}) for name in (*likely, *lifts)]
+    result += [Directed(name, {name: 1}) for name in likely]
     if likely and zero_shot:
         result.append(Directed("zero-shot and likelihood", dict.fromkeys((zero_shot, likely[0]), 1)))
-    numbers = tuple(n for n in table.names if n != DIRECT and not n.startswith(("surface.", *ASKED)))
+    numbers = tuple(n for n in table.names if n.startswith("assistant."))
     surface = tuple(n for n in table.names if n.startswith("surface."))
-    asked = tuple(n for n in table.names if n.startswith(ASKED))
     likelihood = Once(Ridge("likelihoods", numbers))
-    layers = [
-        Once(StateRidge(f"{form} layers", blocks))
-        for form in ("assistant", "tags")
-        if (blocks := middle_layers(tuple(table.states), form))
-    ]
-    every = Once(Ridge("all numbers", tuple(dict.fromkeys((*own, *numbers, *surface, *asked)))))
-    result += [Ridge(name, columns) for name, columns in (("surface", surface), ("questions", asked)) if columns]
+    every = Once(Ridge("all numbers", (*own, *numbers, *surface)))
+    result += [Ridge("surface", surface)] if surface else []
     result += [likelihood] if numbers else []
     result += [every] if numbers or surface else []
-    result += layers
-    if layers:
-        states: Recipe = Once(Together("layers", tuple(layers))) if len(layers) > 1 else layers[0]
+    if table.states:
+        states = Once(StateRidge("assistant layers", middle_layers(tuple(table.states))))
+        result.append(states)
         if zero_shot:
             result.append(Together("zero-shot and layers", (result[0], states)))
         if likely:
@@ -108,12 +93,10 @@ def surface_percents(train: Sequence[dspy.Example], heldout: Sequence[dspy.Examp
 
 
 def _surface_table(examples: Sequence[dspy.Example]) -> Readings:
-    counted = [_surface(item_of(e)) for e in examples]
-    names = tuple(counted[0].numbers)
-    values = np.array([[row.numbers[name] for name in names] for row in counted])
+    counted = [
+        surface("\n\n".join(part for part in (item.context, item.source) if part), item.output)
+        for item in map(item_of, examples)
+    ]
+    names = tuple(f"surface.{name}" for name in counted[0])
+    values = np.array([list(row.values()) for row in counted])
     return Readings(names, values, tuple(groups(examples)))
-
-
-def _surface(item: Item) -> RowReadings:
-    given = "\n\n".join(part for part in (item.context, item.source) if part)
-    return RowReadings({f"surface.{name}": value for name, value in surface(given, item.output).items()}, {})

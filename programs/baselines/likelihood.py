@@ -175,4 +175,4 @@ class GptScore(LikelihoodMetric):
 
     def value(self, output: str, other: str) -> float:
         text = Text(other, output, instruction=self.asked)
-        return float(np.mean(self._reader.read(passage("assistant", text, self._reader.chat)).logp))
+        return float(np.mean(self._reader.read(passage(text, self._reader.chat)).logp))

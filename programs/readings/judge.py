@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-from pydantic import Field
 
 from ... import parts
 from ...errors import CallError, ModelError, OptionError
@@ -25,21 +23,17 @@ from ..aspects import Aspect, Task
 from ..models.lm import LanguageModel
 from ..pointwise.direct import DirectScorer
 from ..refining import Refinement, Refiner, TrainingRows
-from ..registry import judges, readings
+from ..registry import judges
 from .head import HeadData, LinearHead, Readings
-from .kinds import Form, Panel, Reading, RowReadings, group_of
+from .kinds import RowReadings, group_of, read_row
 from .opening import Opened, open_reader
 from .passages import INSTRUCTIONS, Text
-from .reader import Reader
 
 #: The reading that is the model's own answer when it is asked for a score.
 DIRECT = "direct"
-Check = Annotated[str, Field(min_length=3, max_length=300)]
-Kind = Annotated[str, Field(min_length=1, max_length=400)]
 _WORDS_SHOWN = 3
 #: With fewer rows, or fewer groups, no head is fitted.
 FEWEST_ROWS, FEWEST_GROUPS = 8, 3
-#: The options that decide what is read, beside the instruction.
 GENERAL = INSTRUCTIONS["general"]
 
 
@@ -83,19 +77,6 @@ class ReadingsJudge(DirectScorer):
             "aspect library.",
             max_length=2000,
         )
-        kinds: Annotated[tuple[Kind, ...], Field(max_length=40)] = option(
-            (),
-            "Kinds of readings that are taken, with options as KIND:NAME=VALUE; empty: every kind that is installed, "
-            "other packages' included. Compiling writes down which these were.",
-            added=True,
-        )
-        read_forms: Annotated[tuple[Form, ...], Field(min_length=1)] = option(
-            ("assistant",),
-            "Forms in which likelihoods are read, a pass for each: assistant, tags, plain, bare, reverse.",
-        )
-        checks: Annotated[tuple[Check, ...], Field(max_length=24)] = option(
-            (), "Statements that a good output fulfils; the log-odds of Yes for each are readings, too."
-        )
         layers: int = option(3, "Middle layers whose hidden states are read; 0: none.", ge=0, le=9)
         surface: bool = option(True, "Length, overlap and repetition may have a weight, too; their share is shown.")
 
@@ -116,16 +97,6 @@ class ReadingsJudge(DirectScorer):
 
     # -- reading
 
-    def panel(self, reader: Reader) -> Panel:
-        """The readings that its options ask for, of the kinds that are registered. Raises OptionError for another kind,
-        or an option that it does not have."""
-        chosen = []
-        for written in self.kinds or readings.names():
-            kind, _, text = written.partition(":")
-            part = readings.get(kind.strip())
-            chosen.append(part.chosen(self.options(), reader.ability, _own_options(part, text)))
-        return Panel([reading for reading in chosen if reading is not None], reader)
-
     def calls_per_row(self) -> int:
         return 0 if self.head is not None and DIRECT not in self.head.weights else super().calls_per_row()
 
@@ -135,7 +106,7 @@ class ReadingsJudge(DirectScorer):
         return self.instruction or GENERAL
 
     def passages(self) -> int:
-        return len(set(self.read_forms))
+        return 1
 
     def models(self) -> tuple[str, ...]:
         return (self.reader,) if self.reader else ()
@@ -170,9 +141,8 @@ class ReadingsJudge(DirectScorer):
         ModelError for a model that cannot."""
         opened = self.opened(lm)
         reader = opened.kept if self.keeps and lm.connection.cache else opened.reader
-        panel = self.panel(reader)
         try:
-            return panel.read(self.text_of(item))
+            return read_row(reader, self.text_of(item), layers=self.layers, counted=self.surface)
         except OptionError as error:
             raise CallError(str(error)) from None
 
@@ -212,7 +182,7 @@ class ReadingsJudge(DirectScorer):
         points = (self.scale.high - self.scale.low) / 100
         groups: dict[str, float] = {}
         for name, percent in added.items():
-            group = _label(name)
+            group = group_of(name)
             groups[group] = groups.get(group, 0.0) + percent * points
         words = sorted(row.surprise(item.output), key=lambda pair: -pair[1])[:_WORDS_SHOWN]
         return Contributions(
@@ -248,11 +218,10 @@ class ReadingsJudge(DirectScorer):
         fit = rows.fit_head(table, rows.human[known])
         percents = np.full(len(read), np.nan)
         percents[known] = fit.percents
-        self.choose(kinds=self.kinds or readings.names())
         self.take(fit.head, self.opened(self.lm).model)
         added: dict[str, Any] = {}
         for name, values in fit.head.contributions(table).items():
-            added[_label(name)] = added.get(_label(name), np.zeros(len(table))) + values
+            added[group_of(name)] = added.get(group_of(name), np.zeros(len(table))) + values
         moved = {name: round(float(np.std(values)), 4) for name, values in added.items()}
         moved = dict(sorted(moved.items(), key=lambda pair: -pair[1]))
         changed = (
@@ -280,17 +249,8 @@ class ReadingsJudge(DirectScorer):
         """Its readings: what each group's weights move a score by is in the verdicts (`details`)."""
         if self.head is None:
             return super().facts()
-        groups = dict.fromkeys(_label(name) for name in (*self.head.weights, *self.head.states))
+        groups = dict.fromkeys(group_of(name) for name in (*self.head.weights, *self.head.states))
         return {**super().facts(), "readings": ", ".join(groups)}
-
-
-def _own_options(part: type[Reading], text: str) -> dict[str, Any]:
-    """NAME=VALUE,NAME=VALUE as options of a kind of readings; unknown names are left to it to refuse."""
-    fields, own = part.Options.model_fields, dict[str, Any]()
-    for piece in filter(None, re.split(r",(?=\s*[a-z_]+\s*=)", text)):
-        name, _, value = (side.strip() for side in piece.partition("="))
-        own[name] = parts.from_text(fields[name], value) if name in fields else value
-    return own
 
 
 def table_of(rows: Sequence[RowReadings], direct: Sequence[float], groups: Sequence[Any]) -> Readings:
@@ -301,10 +261,6 @@ def table_of(rows: Sequence[RowReadings], direct: Sequence[float], groups: Seque
     )
     states = {block: np.stack([row.states[block] for row in rows]) for block in rows[0].states}
     return Readings((DIRECT, *names), values, tuple(groups), states)
-
-
-def _label(name: str) -> str:
-    return "direct score" if name == DIRECT else group_of(name)
 
 
 def _explained(details: Contributions) -> str:

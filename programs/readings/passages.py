@@ -4,20 +4,15 @@ A piece keeps the model's own marks (`<|im_start|>`) apart from what people wrot
 token, so that a text which spells one is read as plain characters. Pieces are tokenised one by one, which makes the
 beginning of two passages the same tokens wherever it is the same text.
 
-A row is put before the model in one of these forms:
-
-- assistant: the task's instruction, the context and the source are the user's turn, the output is the assistant's.
-- tags: source and output stand in tags in the user's turn, as in a judge's prompt.
-- plain: source, instruction and output as one running text.
-- bare: the output alone, after the mark that begins a text.
-- reverse: the source after the output (what of the source can be told from the output).
+A row is put before the model as a conversation: the task's instruction, the context and the source are the user's turn,
+the output is the assistant's.
 
 Source: GPTScore (Fu et al. 2023), BARTScore (Yuan et al. 2021); the wording is ours.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -48,14 +43,6 @@ class Passage:
     def __post_init__(self) -> None:
         if not self.pieces[self.target].text.strip():
             raise OptionError("the text to be measured is empty; leave the row out")
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A prompt, and the one-token answers whose log-probabilities are wanted after it, each with its spellings."""
-
-    pieces: tuple[Piece, ...]
-    answers: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +130,7 @@ def _refuse(message: str) -> str:
     raise jinja2.TemplateError(message)
 
 
-# Forms ---------------------------------------------------------------------------------------------------------------
+# Rows ----------------------------------------------------------------------------------------------------------------
 
 #: What the systems of a task were asked to do, for rows that come without an instruction of their own.
 INSTRUCTIONS = {
@@ -158,8 +145,6 @@ INSTRUCTIONS = {
 }
 
 ASSISTANT_SYSTEM = "You are a helpful assistant."
-JUDGE_SYSTEM = "You judge texts strictly and fairly."
-DIGITS = tuple((str(digit),) for digit in range(1, 6))
 LONGEST = 3000  # characters of a source or an output that are read; the rest is cut off
 
 
@@ -191,70 +176,11 @@ def instruction(task: str) -> str:
     return INSTRUCTIONS.get(task, INSTRUCTIONS["general"])
 
 
-def passage(form: str, text: Text, chat: Chat) -> Passage:
-    """The row in one of the `FORMS`. Raises: OptionError for an empty target."""
-    return FORMS[form](text, chat)
-
-
-def after_reply(text: Text, chat: Chat, question: str, answers: tuple[tuple[str, ...], ...]) -> Question:
-    """A question in the turn after the assistant's reply, so that it shares all tokens with the form `assistant`."""
-    turns = [*_reply(text), Message("user", (question,))]
-    return Question(rendered(chat, turns), answers)
-
-
-def about(text: Text, chat: Chat, question: str, answers: tuple[tuple[str, ...], ...]) -> Question:
-    """A question under source and output in tags, so that it shares all tokens with the form `tags`."""
-    return Question(rendered(chat, _tagged(text, question)), answers)
-
-
-def _reply(text: Text) -> list[Message]:
+def passage(text: Text, chat: Chat) -> Passage:
+    """The row up to the end of its output: what stands after it cannot change its tokens' probabilities. Raises:
+    OptionError for an empty output."""
     asked = f"{text.instruction}\n\n{text.given}" if text.given else text.instruction
-    return [Message("system", (ASSISTANT_SYSTEM,)), Message("user", (asked,)), Message("assistant", (text.made,))]
-
-
-def _tagged(text: Text, question: str) -> list[Message]:
-    context = f"<context>\n{text.context[:LONGEST]}\n</context>\n" if text.context else ""
-    before = f"{context}<source>\n{text.source[:LONGEST]}\n</source>\n<output>\n"
-    return [
-        Message("system", (JUDGE_SYSTEM,)),
-        Message("user", (before, text.made, f"\n</output>\n{question}")),
-    ]
-
-
-def _up_to(pieces: tuple[Piece, ...], target: str) -> Passage:
-    """The passage that ends with the target: what stands after it cannot change its tokens' probabilities."""
-    last = max(i for i, piece in enumerate(pieces) if not piece.mark and piece.text == target)
+    turns = [Message("system", (ASSISTANT_SYSTEM,)), Message("user", (asked,)), Message("assistant", (text.made,))]
+    pieces = rendered(chat, turns, answer=False)
+    last = max(i for i, piece in enumerate(pieces) if not piece.mark and piece.text == text.made)
     return Passage(pieces[: last + 1], last)
-
-
-def _assistant(text: Text, chat: Chat) -> Passage:
-    return _up_to(rendered(chat, _reply(text), answer=False), text.made)
-
-
-def _tags(text: Text, chat: Chat) -> Passage:
-    return _up_to(rendered(chat, _tagged(text, "")), text.made)
-
-
-def _plain(text: Text, chat: Chat) -> Passage:
-    before = f"{text.given}\n\n{text.instruction}\n"
-    return Passage((Piece(before), Piece(text.made)), 1)
-
-
-def _bare(text: Text, chat: Chat) -> Passage:
-    # The mark with which every turn begins, or a line break where the template begins with contents.
-    first = rendered(chat, [Message("user", ("x",))])[0]
-    start = first.text.split("user", 1)[0] if first.mark else "\n"
-    return Passage((Piece(start or "\n", mark=True), Piece(text.made)), 1)
-
-
-def _reverse(text: Text, chat: Chat) -> Passage:
-    return Passage((Piece(text.made), Piece("\n\nThe same in other words:\n"), Piece(text.given)), 2)
-
-
-FORMS: dict[str, Callable[[Text, Chat], Passage]] = {
-    "assistant": _assistant,
-    "tags": _tags,
-    "plain": _plain,
-    "bare": _bare,
-    "reverse": _reverse,
-}

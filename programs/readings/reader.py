@@ -16,7 +16,7 @@ import scipy
 from numpy.typing import NDArray
 
 from ..models.cache import SharedFile, default_cache_path
-from .passages import Chat, Passage, Piece, Question
+from .passages import Chat, Passage
 
 Floats = NDArray[np.float32]
 
@@ -36,9 +36,9 @@ class TokenReading:
     logp: natural log of the token's probability
     after all before it. entropy: of the model's distribution there, in nats; NaN where the reader cannot say. top:
     log-probability of the likeliest token; NaN likewise. ends: character of the target after which the token ends, for
-    reports. means, last: layer -> the mean over the target's tokens, and
-    the last token's state, each of the model's width. Layer l is the output of block l, before the next one, and not
-    normalised; the last layer's is taken after the model's final norm, as Hugging Face gives it.
+    reports. means: layer -> the mean over the target's tokens, of the model's width. Layer l is the output of block l,
+    before the next one, and not normalised; the last layer's is taken after the model's final norm, as Hugging Face
+    gives it.
     """
 
     logp: Floats
@@ -46,22 +46,17 @@ class TokenReading:
     top: Floats
     ends: tuple[int, ...] = ()
     means: Mapping[int, Floats] = field(default_factory=dict)
-    last: Mapping[int, Floats] = field(default_factory=dict)
 
 
 class Reader(Protocol):
-    """Reads passages and answers questions, one after the other. Equal beginnings are computed once where the one
-    follows the other: ask in an order that keeps them together."""
+    """Reads passages, one after the other. Equal beginnings are computed once where the one follows the other: read in
+    an order that keeps them together."""
 
     name: str
     chat: Chat
     ability: Ability
 
     def read(self, passage: Passage, *, layers: Sequence[int] = ()) -> TokenReading: ...
-
-    def answer(self, question: Question) -> Floats:
-        """Log-probability of each answer as the next token, summed over its spellings; not renormalised."""
-        ...
 
 
 def token_numbers(logits: Floats, tokens: Sequence[int]) -> tuple[Floats, Floats, Floats]:
@@ -122,14 +117,15 @@ class KeptReader:
 
     def read(self, passage: Passage, *, layers: Sequence[int] = ()) -> TokenReading:
         """See `Reader`. Layers that were not kept with the passage make it be read again."""
-        key = self._key("read", passage.pieces, passage.target, sorted(layers))
+        pieces = [[piece.text, piece.mark] for piece in passage.pieces]
+        parts = [_FORMAT, self._model, "read", pieces, passage.target, sorted(layers)]
+        key = hashlib.sha256(json.dumps(parts, ensure_ascii=True).encode()).digest()
         kept = self._kept(key)
         if kept is None:
             found = self._reader.read(passage, layers=layers)
             kept = {name: np.asarray(getattr(found, name)) for name in _VECTORS}
             for layer in layers:
                 kept[f"mean{layer}"] = found.means[layer].astype(np.float16)
-                kept[f"last{layer}"] = found.last[layer].astype(np.float16)
             self._keep(key, kept)
         return TokenReading(
             logp=kept["logp"],
@@ -137,22 +133,7 @@ class KeptReader:
             top=kept["top"],
             ends=tuple(int(end) for end in kept["ends"]),
             means={layer: kept[f"mean{layer}"].astype(np.float32) for layer in layers},
-            last={layer: kept[f"last{layer}"].astype(np.float32) for layer in layers},
         )
-
-    def answer(self, question: Question) -> Floats:
-        """See `Reader`."""
-        key = self._key("answer", question.pieces, question.answers)
-        kept = self._kept(key)
-        if kept is None:
-            kept = {"logp": self._reader.answer(question)}
-            self._keep(key, kept)
-        logp: Floats = kept["logp"]
-        return logp
-
-    def _key(self, what: str, pieces: Sequence[Piece], *rest: Any) -> bytes:
-        parts = [_FORMAT, self._model, what, [[piece.text, piece.mark] for piece in pieces], *rest]
-        return hashlib.sha256(json.dumps(parts, ensure_ascii=True).encode()).digest()
 
     def _kept(self, key: bytes) -> dict[str, Any] | None:
         packed = self._store.get(key)

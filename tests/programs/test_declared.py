@@ -30,8 +30,6 @@ OPTIONS = [(kind, name) for kind, part in JUDGES.items() for name in part.Option
 OTHERS: dict[str, Any] = {
     "family": "dialogue",
     "annotators": ["openai/a@0.5"],
-    "read_forms": ["tags", "bare"],
-    "checks": ["It is short."],
     "kinds": ["likelihood"],
 }
 #: Options that go only with others.

@@ -8,8 +8,8 @@ import numpy as np
 
 from judgesmith.datasets.records import Labels, Row
 from judgesmith.programs.models.transport import Request
-from judgesmith.programs.readings.passages import PLAIN_TURNS, JinjaChat, Passage, Question
-from judgesmith.programs.readings.reader import Ability, Floats, TokenReading
+from judgesmith.programs.readings.passages import PLAIN_TURNS, JinjaChat, Passage
+from judgesmith.programs.readings.reader import Ability, TokenReading
 
 WORDS = 10  # in every output
 
@@ -35,10 +35,7 @@ class PlantedReader:
         digest = hashlib.sha256(target.encode()).digest()
         noise = np.random.default_rng(int.from_bytes(digest[:8], "big"))
         states = {layer: noise.normal(size=6).astype(np.float32) for layer in layers}
-        return TokenReading(logp, np.ones_like(logp), np.zeros_like(logp), tuple(ends.tolist()), states, states)
-
-    def answer(self, question: Question) -> Floats:
-        raise AssertionError("no question was to be asked")
+        return TokenReading(logp, np.ones_like(logp), np.zeros_like(logp), tuple(ends.tolist()), states)
 
 
 def planted_labels(documents: int = 24, per_document: int = 3, *, seed: int = 0) -> Labels:

@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import scipy
 
 from ....errors import ModelError, OptionError
-from ..passages import PLAIN_TURNS, Chat, JinjaChat, Passage, Piece, Question
+from ..passages import PLAIN_TURNS, Chat, JinjaChat, Passage, Piece
 from ..reader import Ability, Floats, TokenReading, common_length, token_numbers
 from .llama import Batch, library
 
@@ -74,7 +73,6 @@ class EmbeddedReader:
             top=top,
             ends=self._ends(passage.pieces[passage.target].text, target),
             means={layer: state.mean(axis=0) for layer, state in states.items()},
-            last={layer: state[-1] for layer, state in states.items()},
         )
 
     def _passage(self, passage: Passage, layers: Sequence[int]) -> tuple[list[int], Floats, dict[int, Floats]]:
@@ -95,14 +93,6 @@ class EmbeddedReader:
                 raise ModelError(f"{self.name}: llama.cpp has no states {min(unnamed)!r} for a model of this kind")
             states = {layer: np.concatenate(self._seen[name])[-len(target) :] for layer, name in names.items()}
         return target, logits, states
-
-    def answer(self, question: Question) -> Floats:
-        """See `Reader`."""
-        tokens = self._begun(list(itertools.chain.from_iterable(map(self.tokens, question.pieces))))
-        with self._lock:
-            row = scipy.special.log_softmax(self._computed(tokens, len(tokens) - 1, frozenset())[-1])
-        firsts = [{self.tokens(Piece(one))[0] for one in spellings} for spellings in question.answers]
-        return np.array([np.logaddexp.reduce([row[token] for token in some]) for some in firsts], dtype=np.float32)
 
     def tokens(self, piece: Piece) -> list[int]:
         """A piece's tokens; a control token can come from a mark only."""

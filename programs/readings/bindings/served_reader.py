@@ -18,12 +18,11 @@ import httpx
 import numpy as np
 
 from ....errors import CallError, ModelError, OptionError
-from ..passages import PLAIN_TURNS, Chat, JinjaChat, Passage, Piece, Question
-from ..reader import Ability, Floats, TokenReading
+from ..passages import PLAIN_TURNS, Chat, JinjaChat, Passage, Piece
+from ..reader import Ability, TokenReading
 
 # A server cannot be told which marks are the template's own and which stand in a text: the latter are broken up.
 _MARKS = re.compile(r"<(?=[|/]?\w+\|?>|\|)|\[(?=/?(?:INST|SYSTEM_PROMPT)\])")
-_MOST_ANSWERS = 20  # likeliest next tokens that a server is asked for; OpenAI's own gave 5
 
 
 class ServedReader:
@@ -73,15 +72,6 @@ class ServedReader:
             raise ModelError(f"{self.name}: the server gave no token of the text that was to be read")
         unknown = np.full(len(logp), np.nan, dtype=np.float32)
         return TokenReading(np.array(logp, dtype=np.float32), unknown, unknown, tuple(ends))
-
-    def answer(self, question: Question) -> Floats:
-        """See `Reader`. An answer that is not among the likeliest tokens gets the log-probability of the last one."""
-        asked = {"prompt": "".join(map(_written, question.pieces)), "max_tokens": 1, "logprobs": _MOST_ANSWERS}
-        with self._answering("gives no log-probabilities of answers"):
-            reply: Mapping[str, float] = self._completion(asked)["logprobs"]["top_logprobs"][0]
-            least = min(reply.values())
-            firsts = [[reply[s] for s in spellings if s in reply] for spellings in question.answers]
-        return np.array([np.logaddexp.reduce(some) if some else least for some in firsts], dtype=np.float32)
 
     def _by_tokens(self, before: str, target: str) -> tuple[list[float], list[int]]:
         first, own = (self._tokens(text) for text in (before, target))

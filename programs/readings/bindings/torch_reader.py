@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ....errors import MissingExtraError, OptionError
-from ..passages import PLAIN_TURNS, Chat, JinjaChat, Passage, Piece, Question
-from ..reader import Ability, Floats, TokenReading, common_length, token_numbers
+from ..passages import PLAIN_TURNS, Chat, JinjaChat, Passage, Piece
+from ..reader import Ability, TokenReading, common_length, token_numbers
 
 _SLOTS = 4  # beginnings kept at the same time: as many as a row has forms that share one with another row
 _AT_ONCE = 128  # positions whose logits are held at the same time: 128 of 150,000 tokens are 80 MB
@@ -98,16 +98,6 @@ class TorchReader:
         with self._lock:
             return self._read(passage, layers)
 
-    def answer(self, question: Question) -> Floats:
-        """See `Reader`."""
-        with self._lock:
-            tokens = list(itertools.chain.from_iterable(map(self.tokens, question.pieces)))
-            state = self._states(tokens, len(tokens) - 1, False)[-1]
-            with self._torch.inference_mode():
-                row = self._torch.log_softmax(self._model.lm_head(state)[0].float(), -1).numpy()
-        firsts = [{self.tokens(Piece(one))[0] for one in spellings} for spellings in question.answers]
-        return np.array([np.logaddexp.reduce([row[token] for token in some]) for some in firsts], dtype=np.float32)
-
     def _passage_states(self, passage: Passage, layers: Sequence[int]) -> tuple[list[int], Any]:
         """The target's tokens, and states from the token before it on."""
         parts = [self.tokens(piece) for piece in passage.pieces]
@@ -136,7 +126,6 @@ class TorchReader:
             top=top,
             ends=tuple(int(end) for _, end in offsets),
             means={layer: states[layer][1:].float().mean(0).numpy() for layer in layers},
-            last={layer: states[layer][-1].float().numpy().copy() for layer in layers},
         )
 
     def _numbers(self, states: Any, target: list[int]) -> Any:

@@ -53,7 +53,7 @@ def test_the_report_says_what_weighs(compiled: ReadingsJudge) -> None:
 
 def test_the_plan_says_what_is_read() -> None:
     labels = planted_labels()
-    (note,) = Compiler().plan(ReadingsJudge("fluency", read_forms=["assistant"]), labels, None).notes
+    (note,) = Compiler().plan(ReadingsJudge("fluency"), labels, None).notes
     assert note.startswith("passages that are read of each of 72 rows, beside the calls: 1;")
     assert Compiler(search=None).plan(DirectScorer("fluency"), labels, None).notes == ()
 

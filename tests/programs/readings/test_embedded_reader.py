@@ -11,16 +11,7 @@ from judgesmith.errors import ModelError, OptionError
 from judgesmith.programs.models.files import installed, model_path
 from judgesmith.programs.readings.bindings import llama
 from judgesmith.programs.readings.bindings.embedded_reader import EmbeddedReader
-from judgesmith.programs.readings.passages import (
-    DIGITS,
-    FORMS,
-    Passage,
-    Piece,
-    Text,
-    about,
-    after_reply,
-    passage,
-)
+from judgesmith.programs.readings.passages import Passage, Piece, Text, passage
 
 NAME = "smollm2-135m"
 TEXT = Text("The committee decided to postpone the vote.", "The committee put off the vote.", instruction="Rewrite it.")
@@ -62,27 +53,25 @@ def reader(model: Path) -> Iterator[EmbeddedReader]:
 
 
 @pytest.mark.model
-@pytest.mark.parametrize("form", FORMS)
-def test_every_form_is_read(reader: EmbeddedReader, form: str) -> None:
+def test_a_row_is_read(reader: EmbeddedReader) -> None:
     layers = [1, 10, reader.ability.layers]
-    read = reader.read(passage(form, TEXT, reader.chat), layers=layers)
+    read = reader.read(passage(TEXT, reader.chat), layers=layers)
     assert len(read.logp) == len(read.ends)
     assert (read.logp <= read.top + 1e-4).all()
     assert (read.entropy > 0).all()
-    assert read.ends[-1] == len(TEXT.given if form == "reverse" else TEXT.made)
-    assert {layer: state.shape for layer, state in read.means.items()} == dict.fromkeys(layers, read.last[1].shape)
+    assert read.ends[-1] == len(TEXT.made)
+    assert {layer: state.shape for layer, state in read.means.items()} == dict.fromkeys(layers, read.means[1].shape)
 
 
 @pytest.mark.model
 def test_what_was_read_before_changes_nothing(model: Path, reader: EmbeddedReader) -> None:
     others = [Text(f"{TEXT.source} Number {i}.", f"{TEXT.output} {i}") for i in range(4)]
-    wanted = passage("assistant", TEXT, reader.chat)
+    wanted = passage(TEXT, reader.chat)
     fresh = EmbeddedReader(model, context=512)
     first = fresh.read(wanted, layers=[10])
     fresh.close()
     for other in others:
-        for form in ("tags", "assistant", "bare"):
-            reader.read(passage(form, other, reader.chat))
+        reader.read(passage(other, reader.chat))
     computed = reader.computed
     again = reader.read(wanted, layers=[10])
     assert again.logp == pytest.approx(first.logp, abs=0.02)  # other batch sizes add in another order
@@ -94,7 +83,7 @@ def test_what_was_read_before_changes_nothing(model: Path, reader: EmbeddedReade
 @pytest.mark.model
 def test_a_likely_text_is_likelier(reader: EmbeddedReader) -> None:
     def mean(output: str) -> float:
-        return float(reader.read(passage("assistant", Text(TEXT.source, output), reader.chat)).logp.mean())
+        return float(reader.read(passage(Text(TEXT.source, output), reader.chat)).logp.mean())
 
     assert mean(TEXT.output) > mean("Vote the off put committee the.")
 
@@ -103,14 +92,6 @@ def test_a_likely_text_is_likelier(reader: EmbeddedReader) -> None:
 def test_a_rows_marks_stay_text(reader: EmbeddedReader) -> None:
     assert len(reader.tokens(Piece("<|im_end|>", mark=True))) == 1
     assert len(reader.tokens(Piece("<|im_end|>"))) > 1
-
-
-@pytest.mark.model
-def test_answers_are_probabilities(reader: EmbeddedReader) -> None:
-    for ask in (about, after_reply):
-        found = np.exp(reader.answer(ask(TEXT, reader.chat, "How good is it?", DIGITS)))
-        assert found.shape == (5,)
-        assert 0 < found.sum() <= 1 + 1e-5
 
 
 @pytest.mark.model
@@ -132,7 +113,7 @@ def test_threads_take_turns(reader: EmbeddedReader) -> None:
     texts = [Text(TEXT.source, f"{TEXT.output} {i % 2}") for i in range(6)]
 
     def read(place: int) -> None:
-        found[place] = float(reader.read(passage("tags", texts[place], reader.chat)).logp.mean())
+        found[place] = float(reader.read(passage(texts[place], reader.chat)).logp.mean())
 
     for place in (0, 1):
         read(place)
@@ -149,7 +130,7 @@ def test_threads_take_turns(reader: EmbeddedReader) -> None:
 @pytest.mark.model
 def test_what_it_cannot_do_is_said(reader: EmbeddedReader, model: Path, tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="has 1 to 30"):
-        reader.read(passage("tags", TEXT, reader.chat), layers=[31])
+        reader.read(passage(TEXT, reader.chat), layers=[31])
     broken = tmp_path / "broken.gguf"
     broken.write_bytes(model.read_bytes()[:5000])
     with pytest.raises(ModelError, match="cannot load"):
@@ -158,4 +139,4 @@ def test_what_it_cannot_do_is_said(reader: EmbeddedReader, model: Path, tmp_path
     closed.close()
     closed.close()
     with pytest.raises(ModelError, match="closed"):
-        closed.read(passage("tags", TEXT, closed.chat))
+        closed.read(passage(TEXT, closed.chat))

@@ -5,12 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from planted import PlantedReader, guessing, planted_labels
+from planted import PlantedReader, guessing
 
-import judgesmith as js
-from judgesmith import parts
 from judgesmith.compiling.run import Setup
 from judgesmith.errors import ArtifactError, ModelError, OptionError
 from judgesmith.programs import artifact
@@ -20,10 +17,7 @@ from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.programs.readings import opening
 from judgesmith.programs.readings.head import LinearHead
 from judgesmith.programs.readings.judge import Contributions, ReadingsJudge
-from judgesmith.programs.readings.kinds import Read, Reading, Wants, group_of
 from judgesmith.programs.readings.opening import Opened
-from judgesmith.programs.readings.reader import Ability
-from judgesmith.programs.registry import readings
 from judgesmith.running.opening import open_others
 from judgesmith.signatures.values import Scale
 from judgesmith.testing import JudgeContract
@@ -121,75 +115,6 @@ def test_contributions_add_up_in_points_of_the_users_scale(lm: LanguageModel) ->
     assert '"x3"' in found.explanation
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("surface.words", "surface"),
-        ("assistant.mean", "likelihood"),
-        ("assistant.lift", "likelihood"),
-        ("bare.sum", "likelihood"),
-        ("assistant.mean12", "hidden states"),
-        ("tags.last3", "hidden states"),
-    ],
-)
-def test_what_a_reading_is_called(name: str, said: str) -> None:
-    assert group_of(name) == said
-
-
-class Vowels(Reading):
-    """A reading of another package."""
-
-    kind = "vowels"
-    about = "vowels and other letters of a kind"
-    label = "letters"
-
-    class Options(parts.Options):
-        letters: str = parts.option("aeiou", "Letters that count.")
-        times: float = parts.option(1.0, "Factor.")
-
-    def wants(self, ability: Ability) -> Wants:
-        return Wants()
-
-    def numbers(self, read: Read) -> dict[str, float]:
-        count = sum(letter in self.options.letters for letter in read.text.output)
-        return {"vowels.count": self.options.times * count}
-
-
-@pytest.fixture
-def vowels(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readings, "_parts", readings.parts() | {"vowels": Vowels})
-
-
-@pytest.mark.parametrize(
-    ("kinds", "count"), [((), 3.0), (["vowels"], 3.0), (["likelihood", "vowels:letters=bc,times=2"], 4.0)]
-)
-def test_a_reading_of_another_package_is_read_and_weighed(
-    lm: LanguageModel, vowels: None, kinds: Any, count: float
-) -> None:
-    judge = fitted(LinearHead(50.0, {"vowels.count": (0.0, 10.0)}), lm=lm, kinds=kinds)
-    (found,) = judge.score_many([{"source": "s", "output": "a bee cab"[:7]}])
-    assert found.percent == pytest.approx(50 + 10 * count)
-    assert found.details.readings == {"letters": round(count / 10 * 100, 4)}
-    assert judge.facts()["readings"] == "letters"
-
-
-def test_compiling_learns_the_weight_of_a_reading_of_another_package_and_writes_its_kind_down(
-    lm: LanguageModel, vowels: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    judge = js.compile(ReadingsJudge("fluency"), planted_labels(), lm=lm, heldout=0.4)
-    assert judge.options()["kinds"] == list(readings.names()) and "vowels" in readings.names()
-    assert "vowels.count" in judge.head.weights and "assistant.mean" in judge.head.weights
-    monkeypatch.setattr(readings, "_parts", {k: v for k, v in readings.parts().items() if k != "vowels"})
-    with pytest.raises(OptionError, match="reading 'vowels' is unknown"):
-        judge.score("s", "o")
-
-
-def test_a_kind_that_does_not_exist_is_refused(lm: LanguageModel) -> None:
-    for kinds, problem in (["vibes"], "reading 'vibes' is unknown"), (["states:depth=x"], "reading states.*depth"):
-        with pytest.raises(OptionError, match=problem):
-            fitted(lm=lm, kinds=kinds).score("s", "o")
-
-
 def test_a_row_that_cannot_be_read_is_a_failed_verdict(
     lm: LanguageModel, planted: PlantedReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -230,24 +155,6 @@ def test_a_model_of_ollama_is_read_from_its_store(
     with pytest.raises(ModelError, match=r"no weights of that name.*OLLAMA_MODELS"):
         list(fitted(lm=lm, reader="ollama/other").score_many(ROWS))
     assert opening.readable("ollama_chat/qwen2.5:0.5b") and not opening.readable("ollama_chat/other")
-
-
-def test_checks_are_asked_after_the_reply_and_weighed(
-    lm: LanguageModel, planted: PlantedReader, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[str] = []
-
-    def answer(question: Any) -> Any:
-        asked.append("".join(piece.text for piece in question.pieces))
-        return np.array([-0.5, -2.5], dtype=np.float32)
-
-    monkeypatch.setattr(planted, "answer", answer)
-    head = LinearHead(50.0, {"check.2": (0.0, 10.0)})
-    (found,) = fitted(head, lm=lm, checks=["It is short.", "It is polite."]).score_many(ROWS[:1])
-    assert found.percent == pytest.approx(70.0)  # 50 + 10 x (2.5 - .5)
-    assert isinstance(found.details, Contributions) and set(found.details.readings) == {"checks"}
-    assert len(asked) == 2 and "Does this hold: It is polite? Answer with Yes or No." in asked[1]
-    assert asked[1].index("w1 w2 w3 w4") < asked[1].index("It is polite")
 
 
 def test_a_reader_is_not_started_as_a_model_that_answers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -292,7 +199,7 @@ def test_an_artifact_with_what_is_no_head_is_refused(change: dict[str, Any], tmp
     ("lm", "options", "method"),
     [
         ("local/smollm2-135m", (), "readings"),
-        ("gguf:/models/a.gguf", ("surface", "read_forms"), "readings"),
+        ("gguf:/models/a.gguf", ("surface", "layers"), "readings"),
         ("local/smollm2-135m", ("variant",), "active-critic"),
         ("openai/gpt-4o", (), "active-critic"),
         ("openai/gpt-4o", ("reader",), "readings"),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judgesmith.programs.readings.kinds import lift, likelihoods, surface
+from judgesmith.programs.readings.kinds import likelihoods, surface
 from judgesmith.programs.readings.reader import TokenReading, token_numbers
 
 
@@ -27,10 +27,6 @@ def test_likelihoods_of_four_tokens() -> None:
     assert found["excess"] == 2.0  # mean surprise 3 less entropy 1
     assert found["gap"] == 2.5  # -0.5 - -3
     assert found["tokens"] == pytest.approx(math.log(4))
-
-
-def test_the_source_lifts_what_it_explains() -> None:
-    assert lift(likelihoods(reading([-1.0, -2.0])), likelihoods(reading([-4.0, -5.0]))) == 3.0
 
 
 def test_numbers_of_logits() -> None:

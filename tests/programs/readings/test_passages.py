@@ -6,15 +6,11 @@ from hypothesis import strategies as st
 
 from judgesmith.errors import ModelError, OptionError
 from judgesmith.programs.readings.passages import (
-    DIGITS,
-    FORMS,
     PLAIN_TURNS,
     JinjaChat,
     Message,
     Piece,
     Text,
-    about,
-    after_reply,
     passage,
     rendered,
 )
@@ -34,7 +30,7 @@ def whole(pieces: tuple[Piece, ...]) -> str:
 
 def test_the_output_is_the_assistants_turn_and_nothing_stands_behind_it() -> None:
     text = Text("The cat sat.", "A cat sat.", instruction="Rewrite it.")
-    read = passage("assistant", text, JinjaChat(CHATML))
+    read = passage(text, JinjaChat(CHATML))
     assert whole(read.pieces) == (
         "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n"
         "<|im_start|>user\nRewrite it.\n\nThe cat sat.<|im_end|>\n<|im_start|>assistant\nA cat sat."
@@ -44,31 +40,20 @@ def test_the_output_is_the_assistants_turn_and_nothing_stands_behind_it() -> Non
 
 
 def test_an_output_equal_to_its_source_is_still_the_last_one() -> None:
-    read = passage("tags", Text("Same.", "Same."), JinjaChat(CHATML))
-    assert whole(read.pieces).endswith("<source>\nSame.\n</source>\n<output>\nSame.")
+    read = passage(Text("Same.", "Same.", instruction=""), JinjaChat(CHATML))
     assert read.target == len(read.pieces) - 1
 
 
 @pytest.mark.parametrize("template", TEMPLATES.values(), ids=TEMPLATES)
-@pytest.mark.parametrize("form", FORMS)
 @given(source=texts, output=texts, context=st.one_of(st.just(""), texts))
-def test_no_text_of_a_row_becomes_a_mark(template: str, form: str, source: str, output: str, context: str) -> None:
+def test_no_text_of_a_row_becomes_a_mark(template: str, source: str, output: str, context: str) -> None:
     for spelled in ("", "<|im_end|>", "[[0.0]]", "{{ messages }}", "{% raw %}"):
         text = Text(source + spelled, output + spelled, context)
         chat = JinjaChat(template)
-        read = passage(form, text, chat)
-        bare = passage(form, Text("s", "o", "c" if context else ""), chat)
+        read = passage(text, chat)
+        bare = passage(Text("s", "o", "c" if context else ""), chat)
         assert [p.text for p in read.pieces if p.mark] == [p.text for p in bare.pieces if p.mark]
-        assert read.pieces[read.target].text == (text.given if form == "reverse" else text.made)
-
-
-@given(source=texts, output=texts, question=texts)
-def test_questions_share_the_whole_passage(source: str, output: str, question: str) -> None:
-    chat, text = JinjaChat(CHATML), Text(source, output)
-    for form, ask in (("assistant", after_reply), ("tags", about)):
-        read, asked = passage(form, text, chat), ask(text, chat, question, DIGITS)
-        assert asked.pieces[: len(read.pieces)] == read.pieces
-        assert whole(asked.pieces).endswith("<|im_start|>assistant\n")
+        assert read.pieces[read.target].text == text.made
 
 
 def test_a_refused_system_message_moves_to_the_users_turn() -> None:
@@ -84,7 +69,7 @@ def test_long_texts_are_cut() -> None:
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: passage("tags", Text("a", " \n"), JinjaChat(CHATML)), "is empty"),
+        (lambda: passage(Text("a", " \n"), JinjaChat(CHATML)), "is empty"),
         (lambda: rendered(JinjaChat("nothing"), [Message("user", ("a",))]), "leaves out"),
     ],
 )

@@ -10,7 +10,7 @@ from misbehaving_server import MakeServer, Say, Server
 
 from judgesmith.errors import CallError, JudgesmithError, ModelError, OptionError
 from judgesmith.programs.readings.bindings.served_reader import ServedReader
-from judgesmith.programs.readings.passages import Passage, Piece, Text, about, passage
+from judgesmith.programs.readings.passages import Passage, Piece, Text, passage
 
 WORDS = re.compile(r"\s*\S+|\s+$")
 
@@ -34,8 +34,6 @@ def served(number: int, body: dict[str, Any]) -> Say:
             "text_offset": [m.start() for m in found] + [len(body["prompt"])],
             "token_logprobs": [None, *[logp(m[0]) for m in found[1:]], -9.0],
         }
-    else:
-        choice["logprobs"] = {"top_logprobs": [{"4": -0.5, " 4": -2.5, "5": -1.5, "x": -3.0}]}
     return Say(body=json.dumps({"choices": [choice]}).encode())
 
 
@@ -59,17 +57,10 @@ def test_a_token_across_the_border_counts(server: Server) -> None:
     assert read.logp == pytest.approx([-0.7, -0.4])  # " target" and " end"
 
 
-def test_an_answers_spellings_are_added(server: Server) -> None:
-    text = Text("source", "output")
-    reader = ServedReader(server.base, "m")
-    found = reader.answer(about(text, reader.chat, "How good?", (("4", " 4"), ("5",), ("1",))))
-    assert found == pytest.approx([np.logaddexp(-0.5, -2.5), -1.5, -3.0])  # what is not named gets the last one's
-
-
 @pytest.mark.parametrize("mark", ["<|im_end|>", "<|eot_id|>", "</s>", "[INST]", "[/INST]", "<start_of_turn>"])
 def test_a_row_cannot_spell_a_mark(server: Server, mark: str) -> None:
     reader = ServedReader(server.base, "m", way="echo")
-    reader.read(passage("tags", Text(f"source {mark}", f"output {mark} again"), reader.chat))
+    reader.read(passage(Text(f"source {mark}", f"output {mark} again"), reader.chat))
     assert mark not in server.bodies[-1]["prompt"]
 
 

@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch", reason="needs the extra torch")
 transformers = pytest.importorskip("transformers", reason="needs the extra torch")
 
 from judgesmith.programs.readings.bindings.torch_reader import TorchReader, open_weights  # noqa: E402
-from judgesmith.programs.readings.passages import Passage, Piece, Question  # noqa: E402
+from judgesmith.programs.readings.passages import Passage, Piece  # noqa: E402
 
 WORDS = [f"w{number}" for number in range(60)]
 
@@ -76,8 +76,6 @@ def test_threads_read_the_same_as_one(folder: Path) -> None:
 
 def test_half_the_digits_change_little(folder: Path) -> None:
     whole, half = (TorchReader(folder, threads=1, dtype=dtype) for dtype in ("float32", "bfloat16"))
-    question = Question((Piece("w1 w2 w3"),), (("w4",), ("w5",)))
-    assert half.answer(question) == pytest.approx(whole.answer(question), abs=0.05)
     row = passages(1)[0]
     assert half.read(row).logp.mean() == pytest.approx(whole.read(row).logp.mean(), abs=0.05)
 
