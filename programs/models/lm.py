@@ -1,5 +1,4 @@
-"""Language models by name: `openai/…` and every other LiteLLM name, `ollama_chat/…`, `local/NAME`, `gguf:PATH`, and
-`hf:FOLDER` for what trains.
+"""Language models by name: `openai/…` and every other LiteLLM name, `ollama_chat/…`, `local/NAME`, `gguf:PATH`.
 
 A `LanguageModel` adds to a transport what every judge needs: a disk cache with single flight, retries that honour
 Retry-After, a limit on calls in flight and per minute, a meter with a budget, and a probe of what the model can do.
@@ -526,7 +525,7 @@ def check_priced(*models: LanguageModel) -> None:
 
 def price(name: str, reply: Reply) -> float | None:
     """Dollars for one call by LiteLLM's price table; 0 for models on this machine; None where the price is unknown."""
-    if is_local(name) or name.startswith(("ollama/", "ollama_chat/", "hf:")):
+    if is_local(name) or name.startswith(("ollama/", "ollama_chat/")):
         return 0.0
     rates = _rates(name)
     if rates is None:
@@ -556,17 +555,12 @@ def is_local(name: str) -> bool:
     return name.startswith(("local/", "gguf:"))
 
 
-def is_folder(name: str) -> bool:
-    return name.startswith("hf:")
-
-
 def language_model(
     lm: str | LanguageModel | Any, *, sampling: Sampling | None = None, connection: Connection | None = None
 ) -> LanguageModel:
     """A LanguageModel from a name, from a `dspy.LM` object, or itself.
 
-    Names: any DSPy/LiteLLM name (`openai/…`, `anthropic/…`), `ollama_chat/…`, `local/NAME`, `gguf:PATH`, and
-    `hf:FOLDER`, a causal model in Hugging Face's format that is trained and runs as a distilled judge alone. Keys come
+    Names: any DSPy/LiteLLM name (`openai/…`, `anthropic/…`), `ollama_chat/…`, `local/NAME` and `gguf:PATH`. Keys come
     from `connection` or the provider's environment variable. Raises ModelError when the model cannot be used.
     """
     connection = connection or Connection()
@@ -584,8 +578,6 @@ def language_model(
         raise OptionError(f"several addresses (--api-base) are for OpenAI-style servers, not for {name}")
     if is_local(name):
         return _embedded(name, sampling, connection)
-    if is_folder(name):
-        return _of_folder(name, sampling, connection)
     provider, slash, model = name.partition("/")
     if not provider or (slash and not model):
         raise OptionError(
@@ -657,29 +649,6 @@ def with_adapter(lm: LanguageModel, adapter: Path) -> LanguageModel:
         raise ModelError(f"{lm.name} does not run in this process, so no weights can be added to it here")
     made = _embedded(f"gguf:{lm.weights}", lm.sampling, lm.connection, adapter)
     made.name, made.meter = lm.name, lm.meter
-    return made
-
-
-class _Folder:
-    """The transport of a model that only torch runs: it answers no prompt."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    async def send(self, request: Request) -> Reply:
-        raise ModelError(
-            f"{self.name} runs as a distilled judge alone; for prompts, convert the folder with llama.cpp's "
-            "convert_hf_to_gguf.py and give gguf:PATH"
-        )
-
-
-def _of_folder(name: str, sampling: Sampling | None, connection: Connection) -> LanguageModel:
-    folder = Path(name.removeprefix("hf:")).expanduser()
-    if not (folder / "config.json").is_file() or not any(folder.glob("*.safetensors")):
-        raise ModelError(f"{name}: no model in Hugging Face's format there; a config.json and *.safetensors are needed")
-    shown = f"hf:{re.sub(r'[^A-Za-z0-9._+-]', '_', folder.resolve().name)}"
-    made = LanguageModel(shown, _Folder(shown), identity=shown, sampling=sampling, connection=connection)
-    made.weights = folder.resolve()
     return made
 
 

@@ -75,7 +75,7 @@ def _listed(name: str) -> str:
 def _showable(name: str) -> str:
     if not re.fullmatch(_SHOWN, name) or re.search(r"https?:|//", name, re.IGNORECASE):
         raise ValueError(f"{name[:80]!r} is not a model's name")
-    if name.lower().startswith(("gguf:", "hf:")) and not re.fullmatch(_FILE, name):
+    if name.lower().startswith("gguf:") and not re.fullmatch(_FILE, name):
         raise ValueError(f"{name[:80]!r} is a path; only a file's name may stand here")
     return name
 
@@ -115,7 +115,7 @@ def check_chosen(name: str, api_base: str | None) -> None:
     """
     if not is_listed(name):
         kind, _, path = name.partition(":")
-        wanted = {"gguf": "gguf:PATH", "hf": "hf:FOLDER"}.get(kind, "MODEL")
+        wanted = "gguf:PATH" if kind == "gguf" else "MODEL"
         file = f"{name[:80]!r}, which no file may choose" if wanted == "MODEL" else f"the file {path[:80]!r}"
         raise ArtifactError(f"the judge was compiled with {file}; give it with --lm {wanted}, in Python lm='{wanted}'")
     variable = _NEED_ADDRESS.get(name.partition("/")[0])

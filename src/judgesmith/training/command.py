@@ -28,8 +28,7 @@ class Distill(Command, Preset, Rows, Json):
     labels: Path = argument(..., "Rows with human scores: .csv .tsv .json .jsonl .parquet .xlsx, or bench/NAME.")
     base: str = flag(
         "local/qwen2.5-0.5b",
-        "The model that is trained: local/NAME (`judgesmith list models`), gguf:PATH, or hf:FOLDER for a causal model "
-        "in Hugging Face's format.",
+        "The model that is trained: local/NAME (`judgesmith list models`) or gguf:PATH.",
     )
     output: Path = flag(
         Path("judge.json"), "Where the judge is saved; its weights go into NAME.student beside.", "-o", "--output"

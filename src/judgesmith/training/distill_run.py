@@ -17,7 +17,7 @@ from ..datasets.synthetic import SyntheticRow
 from ..errors import OptionError
 from ..optimizers.compiling import level_for
 from ..parts import option
-from ..programs.models.lm import is_folder, is_local
+from ..programs.models.lm import is_local
 from ..running.console import Watch
 from ..running.opening import (
     benchmark_scale,
@@ -111,8 +111,8 @@ class DistillRun:
 
     def run(self) -> DistillReport:
         """Train, save and measure. Raises JudgesmithError."""
-        if not is_local(self.asked.base) and not is_folder(self.asked.base):
-            raise OptionError(f"--base {self.asked.base}: a student is trained on local/NAME, gguf:PATH or hf:FOLDER")
+        if not is_local(self.asked.base):
+            raise OptionError(f"--base {self.asked.base}: a student is trained on local/NAME or gguf:PATH")
         check_writable(self.asked.output, self.asked.labels, self.asked.synthetic, self.asked.teacher)
         training_modules()  # before a download that would be for nothing
         if self.asked.overwrite:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from ..datasets.loading import read_labels
 from ..datasets.records import Labels, Row
 from ..datasets.splits import Split, assert_disjoint, holdout_split
 from ..datasets.synthetic import SyntheticRow, read_synthetic
-from ..errors import LabelsError, ModelError, OptionError
+from ..errors import LabelsError, OptionError
 from ..optimizers.compiling import level_for
 from ..optimizers.examples import (
     Agreement,
@@ -38,7 +39,6 @@ from ..optimizers.fitting.readings import surface_percents
 from ..optimizers.seen import marks
 from ..parts import read_options
 from ..programs.aspects import OVERALL
-from ..programs.atomic import write_whole
 from ..programs.judge import Judge
 from ..programs.models.files import file_sha256
 from ..programs.models.lm import LanguageModel, language_model
@@ -46,7 +46,7 @@ from ..programs.progress import Progress, Silent, watching
 from ..programs.prompting.suspicion import guarded
 from ..signatures.values import Criterion, Item, Scale, json_number
 from .distilled.gguf_adapter import GGUF_ADAPTER, write_gguf_adapter
-from .distilled.judge import Answered, DistilledJudge, StudentData, served_name
+from .distilled.judge import Answered, DistilledJudge, StudentData
 from .distilled.marking import MOST_TOKENS, error_text
 from .distilled.student import Shape, Student, training_modules
 from .loop import Example, Trained, Training
@@ -57,36 +57,6 @@ from .synthesizing import apart_from
 #: Fewer rows, or rows of fewer groups, tell nothing about which epoch is best.
 FEWEST_TO_STOP = 6
 CHECKPOINT = "checkpoint.safetensors"
-MERGED = "merged"
-
-
-SERVING = """\
-# Serving this judge
-
-The weights in this folder belong to {base} (SHA-256 {sha}) and to no other model. Inside a process nothing is to be
-done: `judgesmith score ROWS --judge JUDGE.json` finds them here. A server has to offer them as `{name}`.
-
-These commands were written and not run when the judge was made.
-
-{merged}Ollama (copy the base model's file here as `base.gguf`):
-
-    ollama create {name} -f Modelfile
-    judgesmith score ROWS --judge JUDGE.json --lm ollama_chat/{name}
-
-vLLM (BASE: the folder of the base model's unquantised weights; scores then differ a little):
-
-    vllm serve BASE --enable-lora --max-lora-rank {rank} --lora-modules {name}=.
-    judgesmith score ROWS --judge JUDGE.json --lm hosted_vllm/{name} --api-base http://127.0.0.1:8000/v1
-"""
-
-
-SERVING_MERGED = """\
-vLLM, with the merged weights in `{folder}`:
-
-    vllm serve {folder} --served-model-name {name}
-    judgesmith score ROWS --judge JUDGE.json --lm hosted_vllm/{name} --api-base http://127.0.0.1:8000/v1
-
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +154,7 @@ class Distillation:
         """Train, write the weights, measure. Raises OptionError, ModelError, MissingExtraError."""
         started = time.monotonic()
         if self.lm.weights is None:
-            raise OptionError(f"{self.lm.name} is a server; a student is trained on local/NAME, gguf:PATH or hf:FOLDER")
+            raise OptionError(f"{self.lm.name} is a server; a student is trained on local/NAME or gguf:PATH")
         shape = Shape(self.options.rank, self.options.alpha, self.options.dropout)
         training_modules()
         processes = Processes()
@@ -192,6 +162,8 @@ class Distillation:
             self.lm.weights, shape, dtype=self.options.dtype, threads=self.options.threads, seed=self.seed,
             device=processes.device,
         )  # fmt: skip
+        with TemporaryDirectory() as folder:  # before hours of training that llama.cpp could not run
+            self._write_gguf(student, shape, Path(folder))
         learnt, stopping, notes = self.rows()
         examples = self._examples(student, learnt, notes)
         trained = Training(
@@ -200,11 +172,9 @@ class Distillation:
         ).run()  # fmt: skip
         if not processes.main:
             raise SystemExit(0)  # it helped to train; one process writes and measures
-        made = self._saved(student, shape, notes)
+        made = self._saved(student, shape)
         made.decision = self._decision(student)
         report = self._report(made, trained, examples, notes, started)
-        if self.options.merged:
-            student.merge(self.folder / MERGED)
         made.provenance = self._provenance(report)
         made.report = report
         return made, report
@@ -306,27 +276,26 @@ class Distillation:
 
     # -- the judge
 
-    def _saved(self, student: Student, shape: Shape, notes: list[str]) -> DistilledJudge:
-        """The judge, with its weights written in both formats; what llama.cpp has no names for, in one."""
-        assert self.lm.weights is not None
+    def _saved(self, student: Student, shape: Shape) -> DistilledJudge:
+        """The judge, with its weights written as peft and as llama.cpp read them."""
         adapter = student.save(self.folder, self.lm.name)
-        written: Path | None = self.folder / GGUF_ADAPTER
-        try:
-            arrays = {name: p.numpy() for name, p in student.weights().items()}
-            write_gguf_adapter(self.folder / GGUF_ADAPTER, arrays, self.lm.weights, shape)
-        except ModelError as error:
-            notes.append(f"no weights for llama.cpp: {error}")
-            written = None
+        gguf = self._write_gguf(student, shape, self.folder)
         data = StudentData(
-            base=student.base, adapter=file_sha256(adapter), gguf=None if written is None else file_sha256(written),
+            base=student.base, adapter=file_sha256(adapter), gguf=file_sha256(gguf),
             rank=shape.rank, alpha=shape.alpha,
         )  # fmt: skip
-        _write_serving(self.folder, data, self.lm, merged=MERGED if self.options.merged else None)
         made = self.judge.copy_for(scale=Scale(*self.split.train.scale))
         made.take(data)
         made.set_lm(self.lm)
         made.located(self.folder)
         return made
+
+    def _write_gguf(self, student: Student, shape: Shape, folder: Path) -> Path:
+        """Raises ModelError for layers that llama.cpp has no name for."""
+        assert self.lm.weights is not None
+        arrays = {name: p.numpy() for name, p in student.weights().items()}
+        write_gguf_adapter(folder / GGUF_ADAPTER, arrays, self.lm.weights, shape)
+        return folder / GGUF_ADAPTER
 
     def _decision(self, student: Student) -> Any:
         """Where categories begin, by the student's scores of all training rows."""
@@ -421,16 +390,6 @@ def _worth(contenders: Sequence[Contender]) -> list[str]:
     return found
 
 
-def _write_serving(folder: Path, student: StudentData, lm: LanguageModel, *, merged: str | None = None) -> None:
-    """Write instructions for servers, `Modelfile` and `SERVING.md`. Neither names a path of this machine. merged: the
-    folder of the whole model's weights, beside them."""
-    name = served_name(student.adapter)
-    write_whole(folder / "Modelfile", f"FROM ./base.gguf\nADAPTER ./{GGUF_ADAPTER}\nPARAMETER temperature 0\n")
-    whole = "" if merged is None else SERVING_MERGED.format(folder=merged, name=name)
-    told = SERVING.format(base=lm.name, sha=student.base, name=name, rank=student.rank, merged=whole)
-    write_whole(folder / "SERVING.md", told)
-
-
 def distill(
     labels: Labels | Any,
     *,
@@ -444,7 +403,7 @@ def distill(
 ) -> DistilledJudge:
     """Train a small model to judge: `js.distill(labels, base="local/qwen2.5-0.5b", folder="judge.student")`.
 
-    labels: as for `compile`. base: `local/NAME`, `gguf:PATH` or `hf:FOLDER`. folder: where the weights go; the judge is
+    labels: as for `compile`. base: `local/NAME` or `gguf:PATH`. folder: where the weights go; the judge is
     to be saved beside it. judge: which aspect is judged; by default the labels' own. heldout: a share of the rows, or
     other labels. synthetic: a file that `judgesmith synthesize` wrote. options: of `TrainOptions`, seed, level, and
     teacher, a judge to be measured beside the student. progress: as for `compile`.

@@ -56,8 +56,4 @@ class TrainOptions(Options):
         "Of the base model's weights while training; bfloat16 takes half the memory and is more than twice as fast on "
         "processors that compute with it (avx512_bf16, amx_bf16) and on graphics cards.",
     )
-    merged: bool = option(
-        False,
-        "Write the whole model with what was learnt added to its weights, too (a folder in Hugging Face's format).",
-    )
     threads: int | None = option(None, "Threads that compute; none: as many as there are cores.", ge=1)

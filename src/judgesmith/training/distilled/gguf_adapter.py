@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,14 +20,14 @@ Array = NDArray[np.float32]
 
 
 def write_gguf_adapter(target: Path, weights: Mapping[str, Array], base: Path, shape: Shape) -> None:
-    """Write peft's weights as an adapter of the model in a GGUF file, or in a folder of Hugging Face's.
+    """Write peft's weights as an adapter of the model in a GGUF file.
 
     weights: peft's name -> array; A is rank x inputs, B is outputs x rank. Raises ModelError for architectures and
     layers that llama.cpp has no name for.
     """
     import gguf  # type: ignore[import-untyped,import-not-found,unused-ignore]
 
-    about = _of_folder(base) if base.is_dir() else _of_file(gguf.GGUFReader(str(base)))
+    about = _of_file(gguf.GGUFReader(str(base)))
     architecture = next((key for key, name in gguf.MODEL_ARCH_NAMES.items() if name == about.architecture), None)
     if architecture is None:
         raise ModelError(f"{base.name}: models of kind {about.architecture!r} cannot be written as an adapter")
@@ -76,18 +75,3 @@ def _of_file(reader: Any) -> _About:
 
     heads = {"attn_q": number("attention.head_count"), "attn_k": number("attention.head_count_kv")}
     return _About(architecture, number("block_count"), heads)
-
-
-#: Hugging Face's names of architectures that llama.cpp calls otherwise.
-_CALLED = {"mistral": "llama"}
-
-
-def _of_folder(folder: Path) -> _About:
-    try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        heads = int(config["num_attention_heads"])
-        kind = str(config["model_type"])
-        both = {"attn_q": heads, "attn_k": int(config.get("num_key_value_heads") or heads)}
-        return _About(_CALLED.get(kind, kind), int(config["num_hidden_layers"]), both)
-    except (KeyError, TypeError, ValueError) as error:
-        raise ModelError(f"{folder.name}/config.json does not say what llama.cpp needs ({error})") from None

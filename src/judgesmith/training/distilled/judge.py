@@ -7,7 +7,6 @@ expected digit, which is also what training fits: RAFT (Lukasik et al. 2025), TR
 from __future__ import annotations
 
 import asyncio
-import math
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,23 +15,20 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from ... import parts
-from ...errors import CallError, ModelError, OptionError
+from ...errors import ModelError
 from ...parts import option
 from ...programs.active_critic.scoring import Known, OverallScorer
 from ...programs.aspects import Aspect
 from ...programs.models.files import file_sha256
 from ...programs.models.lm import LanguageModel, with_adapter
-from ...programs.models.local import thread_count
 from ...programs.models.transport import Message
 from ...programs.one_aspect import OneAspectJudge
 from ...programs.openlgauge.annotation import Annotator, Focus, error_list
 from ...programs.openlgauge.grounding import ground_errors
-from ...programs.openlgauge.reading import Annotation, read_annotation
 from ...programs.registry import judges
-from ...signatures.values import ErrorSpan, Item, Verdict
+from ...signatures.values import Item, Verdict
 from .gguf_adapter import GGUF_ADAPTER
-from .marking import MOST_TOKENS, MarkedLayout
-from .student import ADAPTER, Shape, Student, weights_sha256
+from .marking import MarkedLayout
 
 #: Files beside a judge that are looked at for its weights.
 _MOST_FILES = 200
@@ -42,11 +38,11 @@ Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 class StudentData(parts.Options):
     """What was trained, as a saved judge holds it. base, adapter, gguf: SHA-256 of the base model's file, of the
-    low-rank weights, and of these in llama.cpp's format (None where they were not written in it)."""
+    low-rank weights, and of these in llama.cpp's format."""
 
     base: Hash
     adapter: Hash
-    gguf: Hash | None = None
+    gguf: Hash
     rank: Annotated[int, Field(ge=1, le=1024)]
     alpha: Annotated[float, Field(gt=0, le=1e6)]
 
@@ -70,9 +66,6 @@ class DistilledJudge(OneAspectJudge):
     takes_any_name: ClassVar[bool] = True
 
     class Options(OneAspectJudge.Options):
-        engine: Literal["auto", "llama.cpp", "torch"] = option(
-            "auto", "What runs the trained weights in this process; auto: llama.cpp where it can, else torch."
-        )
         answer: Answered = option(
             "score", "What is asked for: the score alone, or errors with their spans and then the score.", added=True
         )
@@ -125,45 +118,35 @@ class DistilledJudge(OneAspectJudge):
         files = sorted([*self.home.glob(name), *self.home.glob(f"*/{name}")])[:_MOST_FILES]
         return next((path for path in files if path.is_file() and file_sha256(path) == digest), None)
 
-    def _runs(self, lm: LanguageModel, student: StudentData) -> LanguageModel | Student:
-        """What answers with the trained weights. Raises ModelError for another base model, and for weights that are
-        not there."""
+    def _runs(self, lm: LanguageModel, student: StudentData) -> LanguageModel:
+        """The model with the trained weights. Raises ModelError for another base model, and for weights that are not
+        there."""
         if lm.weights is None:
             self._check_served(lm, student)
             return lm
-        digest = weights_sha256(lm.weights)
+        digest = file_sha256(lm.weights)
         if digest != student.base:
             raise ModelError(
                 f"this judge was trained on another base model (its SHA-256 begins {student.base[:12]}) than {lm.name} "
                 f"({digest[:12]}); give the one it was trained on with --lm, or train again"
             )
-        if lm.embedded and self.engine != "torch" and student.gguf is not None:
-            file = self._found(GGUF_ADAPTER, student.gguf)
-            if file is not None:
-                return _adapted(lm, file, student.gguf)
-        if self.engine == "llama.cpp":
-            raise ModelError(
-                self._missing(GGUF_ADAPTER, student.gguf)
-                if lm.embedded
-                else f"{lm.name}: llama.cpp reads GGUF files alone"
-            )
-        file = self._found(ADAPTER, student.adapter)
+        file = self._found(GGUF_ADAPTER, student.gguf)
         if file is None:
-            raise ModelError(self._missing(ADAPTER, student.adapter))
-        return _student(lm.weights, digest, Shape(student.rank, student.alpha), file, student.adapter)
-
-    def _missing(self, name: str, digest: str | None) -> str:
-        if digest is None:
-            return "this judge has no weights in llama.cpp's format; use engine=torch, or train again"
-        where = "load it from its file" if self.home is None else "put its folder beside the judge's file"
-        return f"the judge's weights are not there: no {name} whose SHA-256 begins {digest[:12]}; {where}"
+            where = "load it from its file" if self.home is None else "put its folder beside the judge's file"
+            named = f"no {GGUF_ADAPTER} whose SHA-256 begins {student.gguf[:12]}"
+            raise ModelError(f"the judge's weights are not there: {named}; {where}")
+        with _lock:
+            key = (f"{lm.name}:{id(lm)}", student.gguf)
+            if key not in _opened:
+                _opened[key] = with_adapter(lm, file)
+            return _opened[key]
 
     def _check_served(self, lm: LanguageModel, student: StudentData) -> None:
         named = lm.name.rpartition("/")[2].removesuffix(":latest")
         if named != served_name(student.adapter):
             raise ModelError(
                 f"{lm.name} is not this judge's model: a server has to offer it as {served_name(student.adapter)}, so "
-                "that no other one answers for it (SERVING.md beside the weights tells how)"
+                "that no other one answers for it"
             )
 
     # -- judging
@@ -180,37 +163,13 @@ class DistilledJudge(OneAspectJudge):
         return Known(self.knowledge.description, self.knowledge.criteria, self.aspect)
 
     async def ajudge(self, item: Item, lm: LanguageModel) -> Verdict:
-        runs: LanguageModel | Student = lm
-        if self.student is not None:
-            runs = self._runs(lm, self.student)
-        elif lm.weights is not None and not lm.embedded:  # new low-rank weights change nothing
-            runs = await asyncio.to_thread(_student, lm.weights, weights_sha256(lm.weights), Shape(1))
-        if isinstance(runs, Student):
-            return await asyncio.to_thread(self._read, item, runs)
+        runs = lm if self.student is None else self._runs(lm, self.student)
         if isinstance(self.scorer, OverallScorer):
             scored = await self.scorer.ascore(item, self._known(), runs)
             return scored.verdict(scored.read.values["score"])
         answer = await self.scorer.annotate(item, self._focus(), runs)
-        errors = self._errors(answer.read.values["annotation"], item)
+        errors = ground_errors(answer.read.values["annotation"].errors, item.output)
         return answer.verdict(answer.read.values["score"]).model_copy(update={"errors": errors})
-
-    def _read(self, item: Item, student: Student) -> Verdict:
-        errors: tuple[ErrorSpan, ...] = ()
-        try:
-            if self.answer == "score":
-                percent = student.percent(student.tokens(self.messages(item)))
-            else:
-                said, percent = student.write(self.messages(item), MOST_TOKENS)
-                errors = self._errors(read_annotation(said, output=item.output), item)
-        except (OptionError, RuntimeError) as error:  # a template without such a turn; torch's, of too long a text
-            raise CallError(f"the student cannot read this row: {' '.join(str(error).split())[:200]}") from None
-        if math.isnan(percent):
-            raise CallError(f"the student's answer comes to no score: {' '.join(said.split())[:80]!r}")
-        return Verdict(score=math.nan, percent=percent, errors=errors)
-
-    @staticmethod
-    def _errors(found: Annotation, item: Item) -> tuple[ErrorSpan, ...]:
-        return ground_errors(found.errors, item.output)
 
     def messages(self, item: Item) -> list[Message]:
         """The prompt of a row, demonstrations of its group left out."""
@@ -229,22 +188,5 @@ class DistilledJudge(OneAspectJudge):
         return {"scorer": self.messages(item)}
 
 
-_opened: dict[tuple[str, str], LanguageModel | Student] = {}
+_opened: dict[tuple[str, str], LanguageModel] = {}
 _lock = threading.Lock()
-
-
-def _adapted(lm: LanguageModel, file: Path, digest: str) -> LanguageModel:
-    with _lock:
-        key = (f"{lm.name}:{id(lm)}", digest)
-        found = _opened.get(key)
-        if not isinstance(found, LanguageModel):
-            found = _opened[key] = with_adapter(lm, file)
-        return found
-
-
-def _student(base: Path, digest: str, shape: Shape, file: Path | None = None, adapter: str = "") -> Student:
-    with _lock:
-        found = _opened.get((digest, adapter))
-        if not isinstance(found, Student):
-            found = _opened[digest, adapter] = Student(base, shape, adapter=file, threads=thread_count())
-        return found

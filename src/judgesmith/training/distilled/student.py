@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import itertools
 import math
-import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +40,7 @@ class Student:
     """A base model, and low-rank weights beside all of its linear layers but the last.
 
     Args:
-        base: a GGUF file, or a folder that transformers reads. Nothing is fetched.
+        base: a GGUF file.
         adapter: a file of such weights; None draws new ones by `seed`, which change nothing before they are trained.
         dtype: of the base model: "float32", or "bfloat16" for half the memory and, where the processor computes with
             it, more than twice the speed.
@@ -69,7 +67,7 @@ class Student:
             torch.set_num_threads(threads)
         self._torch = torch
         self.shape = shape
-        self.base = weights_sha256(base)
+        self.base = file_sha256(base)
         self._weights = open_weights(base, dtype)
         self.device = device or torch.device("cuda" if torch.cuda.is_available() else "cpu")
         torch.manual_seed(seed)
@@ -86,7 +84,6 @@ class Student:
         self._opening, digits = self._answers()
         self._digits = torch.tensor(digits, device=self.device)
         self._values = torch.arange(1.0, len(ANSWERS) + 1, device=self.device)
-        self._lock = threading.Lock()
         if adapter is not None:
             self._load(adapter)
         self.model.eval()
@@ -159,17 +156,12 @@ class Student:
         """The expected digit in [1, 5] of each row, the digits' probabilities made to sum to 1."""
         return (self._torch.softmax(log_digits, -1) * self._values).sum(-1)
 
-    def percent(self, prompt: Sequence[int]) -> float:
-        """The score in [0, 100] of one prompt. One prompt is read at a time, whatever thread asks."""
-        with self._lock, self._torch.inference_mode():
-            return DIGITS.to_percent(float(self.expected(self.log_answers([prompt])[0])[0]))
-
     def write(self, messages: Sequence[Message], most: int) -> tuple[str, float]:
         """An answer that says something before its score: what it wrote, the likeliest token at each place, and the
         score in [0, 100]; NaN where it came to none within `most` tokens."""
         torch, asked = self._torch, self._asked(messages)
         written: list[int] = []
-        with self._lock, torch.inference_mode():
+        with torch.inference_mode():
             cache, new = None, asked
             while len(written) < most:
                 done = self._plain.base_model(
@@ -191,7 +183,7 @@ class Student:
     def percents(self, prompts: Sequence[Sequence[int]], tokens_at_once: int) -> list[float]:
         """The scores of many prompts, as many tokens at a time."""
         result: list[float] = []
-        with self._lock, self._torch.inference_mode():
+        with self._torch.inference_mode():
             for part in portions([len(prompt) for prompt in prompts], tokens_at_once):
                 digits = self.expected(self.log_answers([prompts[i] for i in part])[0])
                 result += [DIGITS.to_percent(digit) for digit in digits.tolist()]
@@ -219,12 +211,6 @@ class Student:
         (folder / "README.md").unlink(missing_ok=True)  # a form to fill in
         return folder / ADAPTER
 
-    def merge(self, folder: Path) -> None:
-        """Write the whole model with the low-rank weights added to its own, as a folder in Hugging Face's format. The
-        student has no low-rank weights afterwards."""
-        self.model.merge_and_unload().save_pretrained(str(folder))
-        self._weights.tokenizer.save_pretrained(str(folder))
-
     def _load(self, file: Path) -> None:
         from peft import set_peft_model_state_dict
         from safetensors.torch import load_file  # type: ignore[import-not-found,unused-ignore]
@@ -233,13 +219,6 @@ class Student:
         if {name: p.shape for name, p in found.items()} != {name: p.shape for name, p in own.items()}:
             raise ModelError(f"{file.name} holds weights for another base model or another rank than {self.shape.rank}")
         set_peft_model_state_dict(self.model, found)
-
-
-def weights_sha256(base: Path) -> str:
-    """What tells a base model from every other: the SHA-256 of its file, or of the hashes of a folder's weights."""
-    if base.is_file():
-        return file_sha256(base)
-    return sha256("".join(map(file_sha256, sorted(base.glob("*.safetensors")))).encode()).hexdigest()
 
 
 def portions(lengths: Sequence[int], most: int) -> Iterator[list[int]]:
