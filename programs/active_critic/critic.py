@@ -25,7 +25,7 @@ from ..prompting.layouts import CriteriaLayout, Explain, OverallLayout, Reading
 from ..prompting.predict import JudgePredict, answer_of
 from ..refining import Refinement, Refiner, TrainingRows, score_matrix
 from ..registry import judges
-from .scoring import Combination, Known, MultiCriteriaScorer, OverallScorer, SavedCombination, mean_score
+from .scoring import Combination, Known, MultiCriteriaScorer, OverallScorer, mean_score
 from .task import Inference, Labelled, TaskInference, TaskKnowledge
 
 Variant = Literal["vanilla", "coarse", "fine"]
@@ -84,7 +84,7 @@ class ActiveCritic(Judge):
             return self
 
     class Fitted(Judge.Fitted):
-        combination: SavedCombination | None = option(None, "Weights of the criteria and the share of OS-E's score.")
+        combination: Combination | None = option(None, "Weights of the criteria and the share of OS-E's score.")
 
     def __init__(self, variant: Variant = "coarse", **given: Any) -> None:
         super().__init__(variant=variant, **given)
@@ -246,7 +246,7 @@ class ActiveCritic(Judge):
         details = fit.to_dict() | {"weights": weights or None}
         if fit.reason is not None:
             return Refinement("combination", rows.percents, details, fit.reason)
-        combination = Combination(weights, fit.own)
+        combination = Combination(criteria=weights, overall=fit.own)
         self.combine_by(combination)
         percents = [combination(v.criteria, math.nan if v.failure else v.percent) for v in rows.verdicts]
         changed = (
@@ -265,7 +265,7 @@ class ActiveCritic(Judge):
     def load_fitted(self, name: str, data: Any) -> None:
         if name != "combination":
             super().load_fitted(name, data)
-        self.combine_by(Combination(dict(data["criteria"]), data["overall"]))
+        self.combine_by(Combination(**data))
 
     def facts(self) -> dict[str, str]:
         if self.combination is None:

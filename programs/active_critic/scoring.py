@@ -89,8 +89,11 @@ def mean_score(scores: Mapping[str, CriterionScore]) -> float:
     return sum(usable) / len(usable) if usable else math.nan
 
 
-class SavedCombination(Options):
-    """A combination as a saved judge holds it."""
+class Combination(Options):
+    """A fitted overall score: the weighted mean of criterion scores, with OS-E's own score where that helps.
+
+    There is no intercept: agreement does not see one, and the calibration learns the user's scale anyway.
+    """
 
     overall: float = option(0.0, "The share of OS-E's score.", ge=0, lt=1)
     criteria: Annotated[
@@ -104,19 +107,6 @@ class SavedCombination(Options):
         if not any(weights.values()):
             raise OptionError("no criterion has a weight above 0")
         return weights
-
-
-@dataclass(frozen=True, slots=True)
-class Combination:
-    """A fitted overall score: the weighted mean of criterion scores, with OS-E's own score where that helps.
-
-    criteria: weights by name, each in [0, 1] and some above 0. overall: the share of OS-E's score, in [0, 1).
-
-    There is no intercept: agreement does not see one, and the calibration learns the user's scale anyway.
-    """
-
-    criteria: Mapping[str, float]
-    overall: float = 0.0
 
     def __call__(self, scores: Mapping[str, CriterionScore], overall: float = math.nan) -> float:
         """The combined percent in [0, 100].

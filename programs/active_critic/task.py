@@ -87,9 +87,9 @@ class TaskInference(Evaluator):
         )
         description = "Answer with one to three sentences and nothing else."
         self.describe = JudgePredict(DescribeTask, OwnWords("description", description, tokens=140))
-        self.propose = JudgePredict(ProposeCriteria, OwnCriteria())
+        self.propose = JudgePredict(ProposeCriteria, CriteriaListLayout())
         self.merge_descriptions = JudgePredict(MergeDescriptions, OwnWords("description", description, tokens=140))
-        self.merge_criteria = JudgePredict(MergeCriteria, OwnCriteria())
+        self.merge_criteria = JudgePredict(MergeCriteria, CriteriaListLayout())
 
     def calls(self, rows: int) -> int:
         """Calls at most for this number of rows, retries not counted."""
@@ -218,28 +218,19 @@ class _Reading:
         return _merged(merged, self.sets)
 
 
-#: Words that a sentence has at least to count as taken from a prompt, and from a row, whose words may well be named.
-FROM_PROMPT, FROM_ROW = 5, 8
-
-
-_WORD = re.compile(r"\w+")
+#: What our prompts of task inference say themselves, and the words that a repeated sentence has at least.
+PROMPTS = " ".join(
+    [
+        MATERIAL,
+        *(s.instructions for s in (ObserveBatch, DescribeTask, ProposeCriteria, MergeDescriptions, MergeCriteria)),
+    ]
+)
+LEAST_REPEATED = 6
 
 
 def _plain(text: str) -> str:
-    return f" {' '.join(_WORD.findall(text.casefold()))} "
-
-
-def repeated(sentence: str, *texts: str, least: int = FROM_PROMPT) -> bool:
-    """Whether a sentence (of `least` words or more) stands in one of the texts as it is, but for case and marks."""
-    words = _plain(sentence)
-    return words.count(" ") > least and any(words in _plain(text) for text in texts)
-
-
-#: What our prompts of task inference say themselves.
-PROMPTS = (
-    MATERIAL,
-    *(step.instructions for step in (ObserveBatch, DescribeTask, ProposeCriteria, MergeDescriptions, MergeCriteria)),
-)
+    words = re.findall(r"\w+", text.casefold())
+    return f" {' '.join(words)} "
 
 
 class OwnWords(TextLayout):
@@ -250,27 +241,12 @@ class OwnWords(TextLayout):
         parsed = super().read(reply, inputs)
         if parsed.problem is not None:
             return parsed
-        rows = str(inputs.get("examples") or "")
+        shown = _plain(f"{PROMPTS} {self.rule} {inputs.get('examples') or ''}")
         said = re.findall(r"\S.*?(?:[.!?](?=\s)|$)", parsed.values[self.field], re.MULTILINE)
-        own = [s for s in said if not repeated(s, *PROMPTS, self.rule) and not repeated(s, rows, least=FROM_ROW)]
+        own = [s for s in said if len(_plain(s).split()) < LEAST_REPEATED or _plain(s) not in shown]
         if not any(re.search(r"\w", s) for s in own):
             return Read({}, problem="the answer only repeats the prompt or a row")
         return parsed if len(own) == len(said) else Read({self.field: "\n".join(own)}, True)
-
-
-class OwnCriteria(CriteriaListLayout):
-    """Criteria without those that repeat our prompt."""
-
-    def read(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
-        parsed = super().read(reply, inputs)
-        if parsed.problem is not None:
-            return parsed
-        ours = (*PROMPTS, self.rules(inputs))
-        own = [c for c in parsed.values["criteria"] if not (repeated(c.name, *ours) or repeated(c.definition, *ours))]
-        own = [c for c in own if not repeated(f"{c.name} {c.definition}", *ours)]
-        if not own:
-            return Read({}, problem="the criteria only repeat the prompt")
-        return Read({"criteria": own}, len(own) < len(parsed.values["criteria"]))
 
 
 def _is_complete(text: str) -> bool:

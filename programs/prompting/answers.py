@@ -91,30 +91,21 @@ def expectation(reply: Reply, start: int, scale: Scale) -> tuple[float, float]:
     token = token_at(reply, start)
     if token is None or len(token.text.strip()) != 1 or re.match(r"\d|\.\d", reply.text[start + 1 :]):
         return math.nan, 0.0
-    weights: dict[float, float] = {}
-    for text, logprob in token.alternatives:
-        digit = text.strip()
-        if len(digit) == 1 and digit in "0123456789" and scale.low <= int(digit) <= scale.high:
-            weights[int(digit)] = weights.get(int(digit), 0.0) + math.exp(min(logprob, 0.0))
-    mean, mass = _mean(weights)
-    return scale.to_percent(mean), mass
+    digits = [str(digit) for digit in range(int(scale.low), min(9, int(scale.high)) + 1)]
+    place, mass = share_of_words(reply, start, digits)
+    return scale.to_percent(scale.low + place), mass
 
 
 def share_of_words(reply: Reply, start: int | None, words: Sequence[str]) -> tuple[float, float]:
     """The mean place (0, 1, …) among `words`, which differ in their first letters, under the model's probabilities at
     character `start` of the answer, and the share of probability on them. (NaN, 0) where there are none there."""
     token = None if start is None else token_at(reply, start)
-    weights: dict[float, float] = {}
+    weights: dict[int, float] = {}
     for text, logprob in () if token is None else token.alternatives:
         piece = text.strip().lower()
         fits = [i for i, word in enumerate(words) if piece and word.lower().startswith(piece)]
         if len(fits) == 1:
             weights[fits[0]] = weights.get(fits[0], 0.0) + math.exp(min(logprob, 0.0))
-    return _mean(weights)
-
-
-def _mean(weights: Mapping[float, float]) -> tuple[float, float]:
-    """The weighted mean of the keys and the sum of their weights (at most 1); (NaN, 0) without weight."""
     mass = sum(weights.values())
     return (sum(v * w for v, w in weights.items()) / mass, min(mass, 1.0)) if mass > 0.0 else (math.nan, 0.0)
 

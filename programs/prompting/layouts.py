@@ -251,11 +251,7 @@ class OverallLayout(ScoreLayout):
         return Form(*{"before": (why, score), "after": (score, why), "none": (score,)}[self.explain])
 
     def asked(self, inputs: Mapping[str, Any]) -> str:
-        return f"Judge {self._what(inputs)}."
-
-    @staticmethod
-    def _what(inputs: Mapping[str, Any]) -> str:
-        return f"{inputs['aspect']} of the output" if inputs.get("aspect") else "the output"
+        return f"Judge {inputs['aspect']} of the output." if inputs.get("aspect") else "Judge the output."
 
     def answer(self, demo: Mapping[str, Any], inputs: Mapping[str, Any]) -> str | None:
         why = demo.get("explanation")

@@ -65,7 +65,7 @@ def made() -> Iterator[Judge]:
     for predictor in artifact.predictors(fine).values():
         predictor.demos = [demo | {"criteria_scores": {"Fluency": CriterionScore(50.0, "e")}}]
     fine.calibration = Calibration((0.0, 50.0, 100.0), (1.0, 2.0, 5.0))
-    fine.combine_by(Combination({"Fluency": 1.0}, 0.5))
+    fine.combine_by(Combination(criteria={"Fluency": 1.0}, overall=0.5))
     yield fine
     yield OpeNLGauge("fluency", annotators=["openai/a", "openai/b@0.7"])
     yield PairwiseDirectScorer("summarization/coherence", writer="openai/writer")

@@ -132,7 +132,7 @@ def test_a_judge_scores_as_the_fit_expects(seed: int) -> None:
     scores[rng.random(scores.shape) < 0.4] = math.nan
     weights = rng.integers(0, 4, 3) / 4
     weights[0] += 0.25 if not weights.any() else 0
-    rule = Combination(dict(zip(NAMES, weights.tolist(), strict=True)))
+    rule = Combination(criteria=dict(zip(NAMES, weights.tolist(), strict=True)))
     applied = [rule(v.criteria) for v in of_criteria(scores, np.zeros(6))]
     np.testing.assert_allclose(applied, weighted_mean(scores, weights), atol=1e-9)
 

@@ -20,8 +20,8 @@ MakeScripted = Any  # the fixture of conftest.py, which tests cannot import
 CRITERIA = (Criterion("Fluency", "It reads well."), Criterion("Truth", "It is true."))
 LINES = "Fluency: Reads well. Score: 80\nTruth: One error. Score: 40"
 OVERALL = "Explanation: It is dull.\nScore: 60"
-ALONE = Combination({"Fluency": 0.25, "Truth": 0.75})
-MIXED = Combination({"Fluency": 0.25, "Truth": 0.75}, overall=0.4)
+ALONE = Combination(criteria={"Fluency": 0.25, "Truth": 0.75})
+MIXED = Combination(criteria={"Fluency": 0.25, "Truth": 0.75}, overall=0.4)
 
 
 def scores(**given: float) -> dict[str, CriterionScore]:
@@ -43,14 +43,14 @@ def test_the_weighted_mean_by_hand() -> None:
     assert ALONE(both) == 50.0  # (0.25 * 80 + 0.75 * 40) / 1
     assert MIXED(both, 60.0) == pytest.approx(54.0)  # 0.4 * 60 + 0.6 * 50
     assert ALONE(both, 60.0) == 50.0  # OS-E has no share
-    assert Combination({"Fluency": 0.5, "Truth": 0.5, "Other": 0.5})(both) == 60.0  # weights need not sum to 1
+    assert Combination(criteria={"Fluency": 0.5, "Truth": 0.5, "Other": 0.5})(both) == 60.0  # weights need not sum to 1
 
 
 def test_a_missing_criterion_leaves_its_weight_to_the_others() -> None:
     assert ALONE(scores(Fluency=80.0)) == 80.0
     assert ALONE(scores(Fluency=math.nan, Truth=40.0)) == 40.0
     assert math.isnan(ALONE({}))
-    assert math.isnan(Combination({"Fluency": 1.0, "Truth": 0.0})(scores(Truth=40.0)))
+    assert math.isnan(Combination(criteria={"Fluency": 1.0, "Truth": 0.0})(scores(Truth=40.0)))
     assert math.isnan(MIXED(scores(Fluency=80.0, Truth=40.0)))  # OS-E's score is part of it and is not there
     assert math.isnan(MIXED({}, 60.0))
 
@@ -60,7 +60,7 @@ def test_a_missing_criterion_leaves_its_weight_to_the_others() -> None:
 def test_it_stays_on_the_scale_and_between_what_it_combines(told: list[tuple[float, float]], share: float) -> None:
     if not any(weight for weight, _ in told):
         return
-    rule = Combination({f"c{i}": weight for i, (weight, _) in enumerate(told)}, share)
+    rule = Combination(criteria={f"c{i}": weight for i, (weight, _) in enumerate(told)}, overall=share)
     found = rule({f"c{i}": CriterionScore(score) for i, (_, score) in enumerate(told)}, told[0][1])
     seen = [score for _, score in told]
     assert min(seen) - 1e-9 <= found <= max(seen) + 1e-9
@@ -109,14 +109,14 @@ def test_a_failed_second_step_fails_the_row_only_where_its_score_counts(scripted
 
 def test_a_row_without_any_score_that_counts_fails_with_a_reason(scripted: MakeScripted) -> None:
     lm, _ = scripted([(lambda _: True, "Truth: One error. Score: 40"), (lambda _: True, OVERALL)])
-    verdict = critic(lm, Combination({"Fluency": 1.0, "Truth": 0.0})).score("s", "o")
+    verdict = critic(lm, Combination(criteria={"Fluency": 1.0, "Truth": 0.0})).score("s", "o")
     assert math.isnan(verdict.score)
     assert verdict.failure == "no criterion that has a weight was scored"
 
 
 def test_weights_that_do_not_fit_the_judge_are_refused() -> None:
     with pytest.raises(OptionError, match="'Wit', which is not one of the criteria"):
-        critic(None, Combination({"Wit": 1.0}))
+        critic(None, Combination(criteria={"Wit": 1.0}))
     with pytest.raises(OptionError, match="fine variant"):
         critic(None, MIXED, combine="mean")
     with pytest.raises(OptionError, match="fine variant"):
