@@ -1,18 +1,15 @@
-"""A reader by a server of completions that says how likely the prompt's own tokens are.
+"""A reader by a server of completions that says how likely the prompt's own tokens are: `echo` with `logprobs`, as vLLM
+gives them and OpenAI's `/v1/completions` did.
 
-- vllm: `prompt_logprobs` of vLLM's `/v1/completions`, with the tokens of its `/tokenize`.
-- echo: `echo` with `logprobs`, as OpenAI's `/v1/completions` had it and many servers still do.
-
-Neither gives hidden states, nor the entropy. llama.cpp's own server and Ollama say nothing of a prompt's tokens; their
+It gives no hidden states, nor the entropy. llama.cpp's own server and Ollama say nothing of a prompt's tokens; their
 models can be read inside this process (`EmbeddedReader`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import httpx
 import numpy as np
@@ -31,20 +28,11 @@ class ServedReader:
     Args:
         url: the server's address, up to and with `/v1`.
         model: the name under which it serves the model.
-        way: `vllm` or `echo`; see the module.
         key: sent as a bearer token.
     """
 
-    def __init__(
-        self,
-        url: str,
-        model: str,
-        *,
-        way: Literal["vllm", "echo"] = "vllm",
-        key: str = "",
-    ) -> None:
+    def __init__(self, url: str, model: str, *, key: str = "") -> None:
         self.name = model
-        self.way = way
         # Such a server does not tell its chat template: the turns stand one below the other as plain text.
         self.chat: Chat = JinjaChat(PLAIN_TURNS)
         self.ability = Ability()
@@ -67,24 +55,16 @@ class ServedReader:
         target = _written(passage.pieces[passage.target])
         if not before:
             raise OptionError("a passage needs a text before its target")
-        logp, ends = self._by_tokens(before, target) if self.way == "vllm" else self._by_echo(before, target)
+        logp, ends = self._echoed(before, target)
         if not logp:
             raise ModelError(f"{self.name}: the server gave no token of the text that was to be read")
         unknown = np.full(len(logp), np.nan, dtype=np.float32)
         return TokenReading(np.array(logp, dtype=np.float32), unknown, unknown, tuple(ends))
 
-    def _by_tokens(self, before: str, target: str) -> tuple[list[float], list[int]]:
-        first, own = (self._tokens(text) for text in (before, target))
-        reply = self._completion({"prompt": [*first, *own], "max_tokens": 1, "prompt_logprobs": 0})
-        with self._answering("gives no prompt_logprobs"):
-            numbers = [reply["prompt_logprobs"][len(first) + i][str(token)] for i, token in enumerate(own)]
-            logp = [float(number["logprob"]) for number in numbers]
-            ends = np.cumsum([len(number.get("decoded_token") or "") for number in numbers]).tolist()
-        return logp, ends
-
-    def _by_echo(self, before: str, target: str) -> tuple[list[float], list[int]]:
+    def _echoed(self, before: str, target: str) -> tuple[list[float], list[int]]:
+        """Log p of the target's tokens, and where each ends in it."""
         reply = self._completion({"prompt": before + target, "max_tokens": 1, "logprobs": 1, "echo": True})
-        with self._answering("does not echo the prompt's log-probabilities; few do today"):
+        try:
             numbers = reply["logprobs"]
             starts, values, words = numbers["text_offset"], numbers["token_logprobs"], numbers["tokens"]
             # A token across the border belongs to the text: most of its letters do, and it cannot be divided.
@@ -95,34 +75,16 @@ class ServedReader:
             ]
             logp = [float(values[i]) for i in at]
             ends = [min(starts[i] + len(words[i]) - len(before), len(target)) for i in at]
+        except (KeyError, TypeError, IndexError, ValueError) as error:
+            raise ModelError(
+                f"{self.name}: the server does not echo the prompt's log-probabilities ({error!r}); few but vLLM do"
+            ) from error
         return logp, ends
 
-    @contextmanager
-    def _answering(self, lack: str) -> Iterator[None]:
-        """What an answer leaves out is the model's fault, as a ModelError that says what it lacks."""
-        try:
-            yield
-        except (KeyError, TypeError, IndexError, ValueError) as error:
-            raise ModelError(f"{self.name}: the server {lack} ({error!r})") from error
-
-    def _tokens(self, text: str) -> list[int]:
-        base = self._url.removesuffix("/v1")
-        reply = self._post(f"{base}/tokenize", {"model": self.name, "prompt": text, "add_special_tokens": False})
-        tokens = reply.get("tokens")
-        if not isinstance(tokens, list) or not all(isinstance(token, int) for token in tokens):
-            raise ModelError(f"{self.name}: the server's /tokenize gives no tokens; read with way='echo'")
-        return tokens
-
     def _completion(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        reply = self._post(f"{self._url}/completions", {"model": self.name, "temperature": 0, **asked})
-        choices = reply.get("choices")
-        if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-            raise CallError(f"{self.name}: the server's answer has no choices")
-        return choices[0]
-
-    def _post(self, url: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        body = {"model": self.name, "temperature": 0, **asked}
         try:
-            answer = self._client.post(url, json=body, headers=self._headers)
+            answer = self._client.post(f"{self._url}/completions", json=body, headers=self._headers)
         except httpx.HTTPError as error:
             raise CallError(f"{self.name}: the server did not answer ({type(error).__name__})") from error
         if answer.status_code in (400, 404, 405, 422):
@@ -135,9 +97,10 @@ class ServedReader:
             reply = answer.json()
         except ValueError as error:
             raise CallError(f"{self.name}: the server's answer is no JSON") from error
-        if not isinstance(reply, dict):
-            raise CallError(f"{self.name}: the server's answer is no JSON object")
-        return reply
+        choices = reply.get("choices") if isinstance(reply, dict) else None
+        if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+            raise CallError(f"{self.name}: the server's answer has no choices")
+        return choices[0]
 
 
 def _written(piece: Piece) -> str:
