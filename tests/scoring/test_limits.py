@@ -126,7 +126,7 @@ def test_a_server_that_dies_stops_the_run_and_its_rows_are_judged_later(
         return await sent(self, request)
 
     monkeypatch.setattr(transport.OpenAIStyle, "send", dying)
-    monkeypatch.setattr(lm, "_patience", lambda state: 0.0)
+    monkeypatch.setattr(lm, "_patience", lambda *_: 0.0)
     rows, out = rows_file(60), tmp_path / "out.jsonl"
     command = ("score", rows, "-o", out, "--judge", judge_file, "--api-base", server.base, "--concurrency", 2)
     stopped = cli(*command)
