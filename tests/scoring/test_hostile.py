@@ -289,17 +289,6 @@ def test_no_number_is_no_json(cli: Any, server: Any, judge_file: Path, tmp_path:
     assert cli(*call).json["resumed"] == 1
 
 
-def test_ids_that_stand_twice_are_said(cli: Any, server: Any, judge_file: Path, tmp_path: Path) -> None:
-    server.answer = seven
-    rows = tmp_path / "rows.jsonl"
-    rows.write_text("".join(json.dumps({"id": i, "output": f"o{n}"}) + "\n" for n, i in enumerate("abcbaa")))
-    call = ("score", rows, "--judge", judge_file, "--api-base", server.base)
-    done = cli(*call, "--json")
-    assert (done.json["duplicate_ids"], done.json["duplicate_example"]) == (3, "b")
-    (line,) = [line for line in cli(*call).err.splitlines() if "id" in line]  # also where all rows were there
-    assert "3 of 6 rows have the id of a row before them, the first 'b'" in line
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="limits on files are POSIX only")
 def test_pages_tables_and_figures_are_whole_or_as_they_were(
     cli: Any, server: Any, fake: Any, judge_file: Path, rows_file: Rows, tmp_path: Path

@@ -55,16 +55,16 @@ class Score(Command, Rows, Reach, LimitOptions, Json):
         from ..running.console import Watch, out, print_json
         from ..running.opening import is_address, open_judge, quiet
         from .deferral import mark_deferred, refuse_deferring
-        from .scoring import Existing, Run, plan, rows_for, score_rows
+        from .scoring import Existing, plan, score_file
 
         target = self.output or _beside(self.rows)
         if self.overwrite and self.retry_failed:
             raise OptionError(
                 "--overwrite judges all rows again, --retry-failed those without a score; give one of them"
             )
-        if self.on is None:
-            _refuse_without_ray(self.rows, target)
-        elif self.retry_failed or self.defer is not None:
+        if self.on is None and (far := next(filter(is_address, (self.rows, target)), None)):
+            raise OptionError(f"{far}: object storage needs --on ray")
+        if self.on and (self.retry_failed or self.defer is not None):
             raise OptionError("--retry-failed and --defer resume one .jsonl file; leave --on ray out")
         existing: Existing = "overwrite" if self.overwrite else "retry failed" if self.retry_failed else "continue"
         limits, where, roles, limit = self.limits(), self.connection(), self.roles(), self.limit
@@ -89,37 +89,20 @@ class Score(Command, Rows, Reach, LimitOptions, Json):
                     made = open_judge(self.judge, self.lm, where)
                     if self.defer is not None:
                         refuse_deferring(Path(target), made.sureness is not None)
-                    run = Run(made, Path(target), self.raw, watch, limits)
-                    summary = score_rows(run, rows_for(run.output, path, columns=roles, limit=limit), existing)
-            _warn_of_duplicates(summary)
+                    summary = score_file(
+                        made, path, Path(target), columns=roles, limit=limit, existing=existing, raw=self.raw,
+                        watch=watch, limits=limits,
+                    )  # fmt: skip
             left = None if self.defer is None else mark_deferred(Path(target), self.defer)
             data = summary.to_dict() | {"output": target, "deferred": left}
             print_json(data) if self.as_json else _tell(summary, target, left)
         return 1 if summary.failed else 0
 
 
-def _refuse_without_ray(*files: str) -> None:
-    from ..running.opening import is_address
-
-    if far := next(filter(is_address, files), None):
-        raise OptionError(f"{far}: object storage needs --on ray")
-
-
 def _beside(rows: str) -> str:
     """Where the scores of a file are written by default."""
     name = Path(rows).name
     return rows.removesuffix(name) + Path(name.removesuffix(".gz")).stem + ".scored.jsonl"
-
-
-def _warn_of_duplicates(summary: ScoreSummary) -> None:
-    from ..running.console import err
-
-    if summary.duplicate_ids:
-        err.print(
-            f"note: {summary.duplicate_ids} of {summary.rows} rows have the id of a row before them, the first "
-            f"{summary.duplicate_example!r}; each is scored, but by id they cannot be told apart",
-            style="yellow", markup=False, soft_wrap=True,
-        )  # fmt: skip
 
 
 def _tell(summary: ScoreSummary, target: str, left: int | None) -> None:

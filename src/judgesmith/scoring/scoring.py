@@ -8,8 +8,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from hashlib import blake2b
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -33,8 +32,6 @@ from .tables import write_csv
 #: What an output row has beside the input's own columns; an input column of that name gives way.
 OURS = ("id", "verdict", "judge", "seen")
 OURS_IN_WORDS = "an output of `judgesmith score`"
-#: Ids kept to tell duplicates, about 90 MB of them: memory must not grow with the rows without end.
-MOST_IDS = 1_000_000
 #: Failed rows that wait to be written, until one has a score.
 MOST_HELD = 100
 
@@ -53,9 +50,6 @@ class ScoreSummary:
     """Rows that an earlier run wrote."""
     seen: int = 0
     """Rows that the judge was compiled from: agreement measured on them means little."""
-    duplicate_ids: int = 0
-    """Rows with the id of a row before them, among the first million ids."""
-    duplicate_example: str | None = None
     calls: int = 0
     cached_calls: int = 0
     prompt_tokens: int = 0
@@ -67,11 +61,9 @@ class ScoreSummary:
     """Rows that failed in this run."""
     failures: list[tuple[str, str]] = field(default_factory=list)
     """(id, reason) of the first thousand."""
-    _ids: set[bytes] = field(default_factory=set)
 
     def count(self, record: Mapping[str, Any]) -> None:
         """Count a row of the output."""
-        self._compare(record["id"])
         verdict = record["verdict"]
         failure = verdict["failure"]
         self.rows += 1
@@ -82,15 +74,6 @@ class ScoreSummary:
         self.seen += bool(record.get("seen"))
         if failure and len(self.failures) < 1000:
             self.failures.append((record["id"], failure))
-
-    def _compare(self, identity: str) -> None:
-        # Eight bytes: among a million ids two have the same by chance once in forty million files.
-        mark = blake2b(identity.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-        if mark in self._ids:
-            self.duplicate_ids += 1
-            self.duplicate_example = self.duplicate_example or identity
-        elif len(self._ids) < MOST_IDS:
-            self._ids.add(mark)
 
     @contextmanager
     def counting(self, meter: Meter) -> Iterator[None]:
@@ -106,11 +89,9 @@ class ScoreSummary:
             self.seconds = time.monotonic() - started
 
     def to_dict(self) -> dict[str, Any]:
-        names = (
-            "rows", "scored", "failed", "repaired", "suspicious", "resumed", "seen", "duplicate_ids",
-            "duplicate_example", "calls", "cached_calls", "prompt_tokens", "completion_tokens",
-        )  # fmt: skip
-        return {name: getattr(self, name) for name in names} | {
+        data = asdict(self)
+        del data["new_failed"]
+        return data | {
             "cost": None if self.cost is None else round(self.cost, 6),
             "seconds": round(self.seconds, 2),
             "failures": [{"id": i, "reason": r} for i, r in self.failures],
@@ -181,6 +162,7 @@ def score_file(
     existing: Existing = "continue",
     raw: bool = False,
     watch: Watch | None = None,
+    limits: Limits | None = None,
 ) -> ScoreSummary:
     """Judge every row of a file. existing: an output that exists already is continued, if the same judge wrote it
     from the same rows; or it is overwritten, or its failed rows are judged again. A judge of whole documents (`PairS`)
@@ -188,18 +170,13 @@ def score_file(
     the disk.
 
     Raises LabelsError for a broken input line (rows before it are written, but none by a judge of whole documents),
-    OptionError for an output that belongs to another judge or input, ModelError where the model cannot be used,
-    OutageError where it answers no more.
+    OptionError for an output that is the input or belongs to another judge or input, ModelError where the model cannot
+    be used, OutageError where it answers no more, BudgetError over the limits.
     """
-    run = Run(judge, output, raw, watch)
-    return score_rows(run, rows_for(output, source, columns=columns, limit=limit), existing)
-
-
-def rows_for(output: Path, source: Path, *, columns: Mapping[str, str] | None = None, limit: int | None = None) -> Rows:
-    """The rows of a file that are to be scored into another. Raises OptionError where it is the same."""
     if output.exists() and source.exists() and output.samefile(source):
         raise OptionError(f"{output} is the input; give another -o")
-    return itertools.islice(iter_rows(source, columns=columns), limit)
+    rows = itertools.islice(iter_rows(source, columns=columns), limit)
+    return score_rows(Run(judge, output, raw, watch, limits or Limits()), rows, existing)
 
 
 def plan(
@@ -223,7 +200,7 @@ def plan(
 
 
 def score_rows(run: Run, rows: Rows, existing: Existing = "continue") -> ScoreSummary:
-    """`score_file` over rows that are there. Raises also BudgetError over the limits."""
+    """`score_file` over rows that are there."""
     judge, growing = run.judge, journal_of(run.output)
     with alone(run.output), run.limits.spending(judge.lm), run.summary.counting(judge.lm.meter):
         exists = existing != "overwrite" and growing.exists() and growing.stat().st_size > 0
@@ -263,24 +240,19 @@ def _resume(run: Run, rows: Rows, growing: Path, there: bool) -> None:
     # Failed rows at the end: should the server turn out to be down, they are judged again by the next run.
     held: list[dict[str, Any]] = []
     with Journal(growing, what=OURS_IN_WORDS, overwrite=not there) as journal:
-
-        def write_held() -> None:
-            while held:
-                journal.write(held[0])  # one that could not be written is tried again, before those after it
-                held.pop(0)
-
         try:
             for row, record, verdict in _judged(run.judge, rows):
                 held.append(run.made(row, record, verdict))
                 if verdict.failure is None or len(held) >= MOST_HELD:
-                    write_held()
+                    journal.write(*held)
+                    held.clear()
                 run.step(verdict)
         except OutageError:
             held.clear()
             raise
         finally:
             try:
-                write_held()
+                journal.write(*held)
             finally:
                 if growing != run.output:
                     write_csv(growing, run.output)
