@@ -10,7 +10,6 @@ import pytest
 from written import lines
 
 from judgesmith.errors import BudgetError, OptionError
-from judgesmith.programs import artifact
 from judgesmith.running.console import Watch
 from judgesmith.running.limits import Limits
 
@@ -183,9 +182,6 @@ def test_csv_keeps_criteria_spread_and_errors(server: Any, score: Any, rows_file
     assert json.loads(read["judge_errors"])[0]["explanation"] == "wrong"
 
 
-# -- judges are not lost
-
-
 def test_show_prints_the_fingerprint_that_scored_rows_carry(
     cli: Any, score: Any, rows_file: Rows, judge_file: Path, tmp_path: Path
 ) -> None:
@@ -195,37 +191,15 @@ def test_show_prints_the_fingerprint_that_scored_rows_carry(
     assert cli("show", judge_file, "--json").json["fingerprint"] == mark
 
 
-def test_new_keeps_the_judge_that_was_there_and_says_so(
-    cli: Any, tmp_path: Path, server: Any, monkeypatch: Any
-) -> None:
+def test_what_is_no_judge_is_not_overwritten(cli: Any, tmp_path: Path, server: Any, monkeypatch: Any) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", server.base)
-    path = tmp_path / "judge.json"
-    how = ("--method", "direct", "--as", "summarization/coherence", "--lm", "openai/fake")
-    common = ("compile", "--no-labels", *how, "-o", path)
-    assert cli(*common, "--scale", 1, 5).code == 0
-    first = path.read_text()
-    mark = artifact.fingerprint_of(artifact.read(path))
-    assert "kept" not in cli(*common, "--scale", 1, 5).err  # the same judge
-    made = cli(*common, "--scale", 1, 7)
-    assert made.code == 0
-    assert "it is kept as" in made.err
-    assert (tmp_path / f"judge.{mark}.json").read_text() == first
     foreign = tmp_path / "notes.json"
     foreign.write_text('{"mine": 1}')
-    refused = cli(*common[:-1], foreign)
+    how = ("--method", "direct", "--as", "summarization/coherence", "--lm", "openai/fake")
+    refused = cli("compile", "--no-labels", *how, "-o", foreign)
     assert refused.code == 2
     assert "is not a judge, so it is not overwritten" in refused.err
     assert foreign.read_text() == '{"mine": 1}'
-
-
-def test_compile_keeps_the_judge_that_was_there(
-    cli: Any, compile_: Any, rows_file: Rows, tmp_path: Path, judge_file: Path
-) -> None:
-    (tmp_path / "made.json").write_text(judge_file.read_text())
-    mark = artifact.fingerprint_of(artifact.read(judge_file))
-    done = compile_(rows_file(24))
-    assert done.code == 0
-    assert (tmp_path / f"made.{mark}.json").read_text() == judge_file.read_text()
 
 
 def test_a_resumed_run_loads_no_library_of_providers(

@@ -111,7 +111,7 @@ class Compile(Command, Aspect, Preset, Model, Rows, Json):
         """Save a judge that has learnt from no labels."""
         from ..programs.models.names import check_listed
         from ..running.console import out
-        from ..running.opening import check_writable, make_room, open_model, quiet
+        from ..running.opening import check_writable, open_model, quiet
         from ..running.settings import JudgeInWords
         from ..signatures.values import Scale
         from .run import judge_in_words
@@ -127,7 +127,6 @@ class Compile(Command, Aspect, Preset, Model, Rows, Json):
             check_writable(self.output, words.criteria)
             check_listed(judge.models())
             judge.set_lm(open_model(self.lm))
-            make_room(self.output, judge)
             judge.save(self.output)
             saved = escape(str(self.output))
             out.print(

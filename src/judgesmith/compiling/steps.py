@@ -85,7 +85,7 @@ def carry_out(
     teacher or None, and a watcher. What cannot be written is refused before anything is spent."""
     from ..programs.models.names import check_listed
     from ..running.console import Watch, err
-    from ..running.opening import check_writable, make_room, open_model, open_others
+    from ..running.opening import check_writable, open_model, open_others
 
     check_writable(run.output, run.labels, run.heldout_file, *run.files())
     plots = run.run.plots
@@ -102,7 +102,6 @@ def carry_out(
         err.print(f"at most {calls:,} calls to {escape(lm.name)}; Ctrl-C loses nothing", style="dim")
     with Watch("compiling", sum(one.steps for one in plans)) as watch:
         made, report = compiled(lm, teacher, watch)
-    make_room(run.output, made)
     made.save(run.output)
     return made, report, lm
 

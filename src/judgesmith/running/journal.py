@@ -96,20 +96,15 @@ class Journal:
 def _mend(path: Path, what: str) -> None:
     """Make the last line complete, or drop it. Raises OptionError for a file that does not begin as a journal."""
     with path.open("rb+") as file:
-        start, tail = file.seek(0, os.SEEK_END), b""
-        while start > 0 and b"\n" not in tail:
-            step = min(start, 65536)
-            start -= step
-            file.seek(start)
-            tail = file.read(step) + tail
-        whole = start + tail.rfind(b"\n") + 1
-        if whole == start + len(tail):
+        whole, line = 0, b"\n"
+        for line in file:
+            whole += len(line) if line.endswith(b"\n") else 0
+        if line.endswith(b"\n"):
             return
-        file.seek(0, os.SEEK_END)
         try:
-            json.loads(tail[whole - start :])
+            json.loads(line)
         except ValueError:
-            if whole == 0 and not tail.startswith(b'{"'):
+            if whole == 0 and not line.startswith(b'{"'):
                 raise OptionError(f"{path.name} is not {what}; give another -o, or --overwrite") from None
             file.truncate(whole)
         else:

@@ -164,42 +164,25 @@ def open_others(judge: Judge, where: Connection | None) -> None:
     judge.connect(where)
 
 
-def make_room(path: Path, made: Judge) -> None:
-    """Before a judge is saved: another judge in its place is kept beside it, and said. Raises OptionError for what is
-    no judge, which is not overwritten."""
-    existing = _judge_there(path)
-    if existing is not None and existing != artifact.fingerprint(made):
-        beside = path.with_name(f"{path.stem}.{existing}{path.suffix}")
-        path.replace(beside)
-        err.print(f"note: {path} was another judge; it is kept as {beside}", style="yellow", markup=False)
-
-
-def _judge_there(path: Path) -> str | None:
-    """The fingerprint of the judge in a file, None where there is no file. Raises OptionError for another file."""
-    if not path.exists():
-        return None
+def check_writable(path: Path, *inputs: Path | None) -> None:
+    """Before anything is spent: can the judge be saved at all, and not over one of the inputs, or over what is no
+    judge?"""
+    check_writable_file(path, *inputs)
     try:
-        return artifact.fingerprint_of(artifact.read(path))
+        if path.exists():
+            artifact.read(path)
     except JudgesmithError as error:
         raise OptionError(
             f"-o {path} exists and is not a judge, so it is not overwritten ({error}); name another file, or delete it"
         ) from None
 
 
-def check_writable(path: Path, *inputs: Path | None) -> None:
-    """Before anything is spent: can the judge be saved at all, and not over one of the inputs?"""
-    check_writable_file(path, *inputs)
-    _judge_there(path)
-
-
-def write_output(path: Path, text: str) -> int:
-    """Write a file in one step; how many bytes it has. Raises OptionError where it cannot be written."""
-    data = text.encode("utf-8", "backslashreplace")
+def write_output(path: Path, text: str) -> None:
+    """Write a file in one step. Raises OptionError where it cannot be written."""
     try:
-        write_whole(path, data)
+        write_whole(path, text.encode("utf-8", "backslashreplace"))
     except OSError as error:
         raise OptionError(f"{path} cannot be written: {error.strerror or error}") from None
-    return len(data)
 
 
 def check_writable_file(path: Path, *inputs: Path | None) -> None:

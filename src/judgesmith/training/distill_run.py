@@ -22,7 +22,6 @@ from ..running.console import Watch
 from ..running.opening import (
     benchmark_scale,
     check_writable,
-    make_room,
     open_judge,
     open_model,
     rows_file,
@@ -126,6 +125,5 @@ class DistillRun:
                 self.judge, self.split, lm, self.folder, options, self.examples, teacher,
                 self.options.level or level_for(self.split.train), self.asked.seed, watch,
             ).run()  # fmt: skip
-        make_room(self.asked.output, made)
         made.save(self.asked.output)
         return report
