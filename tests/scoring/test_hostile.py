@@ -5,7 +5,6 @@ import csv
 import io
 import json
 import math
-import resource
 import sys
 import unicodedata
 from collections.abc import Callable
@@ -276,41 +275,3 @@ def test_a_csv_runs_nothing_and_is_gone_on_with(
     again = cli(*call)
     assert again.code in (0, 1), again
     assert again.json["resumed"] == len(texts)
-
-
-def test_no_number_is_no_json(cli: Any, server: Any, judge_file: Path, tmp_path: Path) -> None:
-    server.answer = seven
-    rows, out = tmp_path / "rows.jsonl", tmp_path / "out.jsonl"
-    rows.write_text('{"output": "o", "a": NaN, "b": {"c": [Infinity, -1e999, 1.5]}}\n')
-    call = ("score", rows, "--judge", judge_file, "--api-base", server.base, "-o", out, "--json")
-    assert cli(*call).code == 0
-    row = json.loads(out.read_text(), parse_constant=pytest.fail)
-    assert (row["a"], row["b"]) == (None, {"c": [None, None, 1.5]})
-    assert cli(*call).json["resumed"] == 1
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="limits on files are POSIX only")
-def test_pages_tables_and_figures_are_whole_or_as_they_were(
-    cli: Any, server: Any, fake: Any, judge_file: Path, rows_file: Rows, tmp_path: Path
-) -> None:
-    server.answer = fake.judging(lambda ask: len(ask.text) % 101)
-    rows, scored = rows_file(12), tmp_path / "scored.jsonl"
-    assert cli("score", rows, "--judge", judge_file, "--api-base", server.base, "-o", scored).code == 0
-    made = {name: tmp_path / name for name in ("report.html", "agreement.html", "agreement.tex")}
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    for path in made.values():
-        path.write_text("old")
-    for call in (
-        ("report", scored, "-o", made["report.html"]),
-        ("evaluate", scored, "--human", "score", "-o", made["agreement.html"]),
-        ("evaluate", scored, "--human", "score", "--latex", made["agreement.tex"]),
-    ):
-        resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
-        try:
-            done = cli(*call)
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        assert done.code == 2, done
-        assert "File too large" in done.err
-    assert {path.read_text() for path in made.values()} == {"old"}
-    assert not list(tmp_path.glob(".*.new"))

@@ -33,12 +33,12 @@ WRONG = b"GGUF" + random.Random(1).randbytes(300_000)
 
 
 class Hub:
-    """Serves CONTENT as the repository's name says: good, wrong, cut (once, in the middle), missing, longer."""
+    """Serves CONTENT as the repository's name says: good, wrong, missing, longer."""
 
     def __init__(self) -> None:
         self.url = ""
         self.requests: list[str] = []  # GET of the file alone: behaviours
-        self.gate: threading.Event | None = None  # if set, an answer waits for it in the middle of the file
+        self.gate: threading.Event | None = None  # if set, an answer waits for it
 
     def answer(self, head: str) -> Say:
         # /acme/BEHAVIOUR/resolve/main/tiny.gguf; huggingface_hub asks for more than that.
@@ -54,18 +54,15 @@ class Hub:
             f'ETag: "{hashlib.sha256(body).hexdigest()}"', "Connection: close",
             f"Content-Range: bytes {len(body) - len(part)}-{len(body) - 1}/{len(body)}", "", "",
         ]  # fmt: skip
-        cut = behaviour == "cut" and not self.requests
         if method == "GET":
             self.requests.append(behaviour)
 
         def pieces() -> Iterator[bytes]:
             yield "\r\n".join(lines).encode()
             if method == "GET":
-                yield part[: len(part) // 2]
-                if not cut:
-                    if self.gate is not None:
-                        self.gate.wait(30)
-                    yield part[len(part) // 2 :]
+                if self.gate is not None:
+                    self.gate.wait(30)
+                yield part
 
         return Say(raw=pieces())
 
@@ -133,13 +130,6 @@ def test_a_model_is_fetched_checked_and_then_found_without_the_network(hub: Hub,
     assert model_path("tiny") == path
     assert hub.requests == ["good"]
     assert sorted(p.name for p in folder.iterdir()) == ["tiny.gguf", "tiny.gguf.lock", "tiny.gguf.ok"]
-
-
-@pytest.mark.slow
-def test_a_download_that_breaks_off_is_taken_up_again(hub: Hub, folder: Path) -> None:
-    tiny("cut")
-    assert model_path("tiny").read_bytes() == CONTENT
-    assert len(hub.requests) == 2
 
 
 @pytest.mark.parametrize(

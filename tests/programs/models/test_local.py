@@ -172,15 +172,6 @@ def test_a_beginning_that_prompts_share_is_computed_once_for_each_slot(endpoint:
     assert all(u["prompt_tokens"] > 100 for u in usage)
 
 
-@pytest.mark.model
-def test_a_whole_context_fits_into_each_slot_at_once(endpoint: EmbeddedEndpoint) -> None:
-    # 512 tokens for each of two slots: two prompts of about 400 tokens at the same time.
-    texts = [f"{word} " * 360 for word in ("red", "blue")]
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        answers = list(pool.map(lambda text: ask(endpoint, text, max_tokens=1), texts))
-    assert all(350 < answer["usage"]["prompt_tokens"] < 512 for answer in answers)
-
-
 SCRIPT = """
 import json, os, sys, urllib.request
 from judgesmith.programs.models import local

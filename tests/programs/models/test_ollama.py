@@ -18,7 +18,7 @@ DIGEST = "sha256:" + "ab" * 32
 
 @dataclass
 class FakeOllama:
-    models: list[str] = field(default_factory=lambda: ["llama3.1:8b", "qwen2.5:latest"])
+    models: list[str] = field(default_factory=lambda: ["qwen2.5:latest", "llama3.1:8b"])
     pulled: list[str] = field(default_factory=list)
     pull_breaks_off: bool = False
     tags_body: bytes | None = None
@@ -61,16 +61,12 @@ def closed_port() -> Iterator[str]:
         yield f"http://127.0.0.1:{held.getsockname()[1]}"
 
 
-def test_the_list_has_names_and_sizes_in_order(server: FakeOllama) -> None:
-    server.models.reverse()
-    assert list(list_ollama().items()) == [("llama3.1:8b", 4_900_000_000), ("qwen2.5:latest", 4_900_000_000)]
-
-
 def test_the_host_argument_wins_over_the_environment(server: FakeOllama, monkeypatch: pytest.MonkeyPatch) -> None:
     url = server.url
     monkeypatch.setenv("OLLAMA_HOST", "http://127.0.0.1:9")
-    assert len(list_ollama(url)) == 2
-    assert len(list_ollama(url + "/v1/")) == 2
+    assert list(list_ollama(url).items()) == [("llama3.1:8b", 4_900_000_000), ("qwen2.5:latest", 4_900_000_000)]
+    with pytest.raises(ModelError, match=r"404 page not found \(HTTP 404\)"):
+        list_ollama(url + "/elsewhere")
 
 
 def test_a_proxy_for_the_world_is_not_used_for_this_machine(
@@ -100,12 +96,9 @@ def test_a_model_that_is_not_pulled_names_both_commands(server: FakeOllama, name
     assert "did you mean 'llama3.1:8b'?" in message
 
 
-@pytest.mark.parametrize(
-    "call", [list_ollama, lambda host: check_ollama("x", host), lambda host: pull_ollama("x", host)]
-)
-def test_a_server_that_is_down_is_said(closed_port: str, call: Any) -> None:
+def test_a_server_that_is_down_is_said(closed_port: str) -> None:
     with pytest.raises(ModelError) as failure:
-        call(closed_port)
+        list_ollama(closed_port)
     message = str(failure.value)
     assert f"Ollama does not answer at {closed_port}" in message
     assert "`ollama serve`" in message
@@ -142,11 +135,6 @@ def test_another_server_at_the_address_is_said(server: FakeOllama, body: bytes) 
     server.tags_body = body
     with pytest.raises(ModelError, match="not as Ollama does"):
         list_ollama()
-
-
-def test_an_error_status_gives_the_servers_words(server: FakeOllama) -> None:
-    with pytest.raises(ModelError, match=r"404 page not found \(HTTP 404\)"):
-        list_ollama(server.url + "/elsewhere")
 
 
 def test_an_address_that_is_none_is_said() -> None:
