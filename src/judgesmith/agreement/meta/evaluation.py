@@ -31,15 +31,8 @@ from .inputs import (
     aspects_of,
     levels_of,
     scale_of,
-    with_kinds,
 )
-from .others import (
-    assumed_on_scale,
-    calibrations,
-    length_biases,
-    scales,
-    system_ranks,
-)
+from .others import assumed_on_scale, calibrations, judged, length_biases, scales, system_ranks
 
 __all__ = [
     "AVERAGE", "COEFFICIENTS", "LEVELS", "MANY", "EvaluationOptions", "MetaEvaluation", "Scores",
@@ -75,7 +68,9 @@ class MetaEvaluation:
     comparisons: p_…_holm is corrected over the pairs of one aspect and level. p_williams is that of Pearson's r,
         whatever the coefficient.
     ceiling: value is that of a rater with the mean of the others, averaged.
-    scale: stage "uncalibrated" is the same judge before its calibration.
+    scale: in points of the scale; bias above 0: the judge is lenient. stage "uncalibrated" is the same judge before its
+        calibration.
+    length: see `others.length_bias`. ranks: see `others.rank_systems`.
     """
 
     agreement: pd.DataFrame
@@ -194,25 +189,25 @@ def meta_evaluate(
         if name not in judges:
             raise OptionError(f"on_scale names {name!r}, which is not a judge; the judges are {', '.join(judges)}")
     notes: list[str] = []
-    aspects = with_kinds(aspects_of(judges, people, documents, systems, notes), beside)
-    levels, before = levels_of(how.levels, aspects, notes), beside.uncalibrated
-    names, decided = [name for name in how.reported if name not in DECIDED], measures(aspects, how.reported)
-    limits = {a.name: scale_of(scale, a.name) for a in aspects}
-    on_the_scale = scales(judges, before, aspects, limits, on_scale, how)
+    aspects = aspects_of(judges, people, documents, systems, beside, notes)
+    levels = levels_of(how.levels, aspects, notes)
+    names, by_aspect = [name for name in how.reported if name not in DECIDED], measures(aspects, how.reported)
+    every, stages = (list(judged(judges, aspects, before)) for before in ({}, beside.uncalibrated))
+    on_the_scale = scales(stages, {a.name: scale_of(scale, a.name) for a in aspects}, on_scale, how)
     notes += assumed_on_scale(on_the_scale, on_scale)
     if how.rounds and any(aspect.systems > 2 for aspect in aspects):
         notes.append(SYSTEM_NOTE)
     tested = how.compare and how.rounds > 0
     frames = {
-        "agreement": agreements(list(judges), aspects, levels, names, how, decided, notes),
+        "agreement": agreements(list(judges), aspects, levels, names, how, by_aspect, notes),
         "comparisons": comparisons(list(judges), aspects, levels, how, notes) if tested else [],
         "ceiling": ceilings(beside.ratings, aspects, levels, names, how),
         "scale": on_the_scale,
-        "calibration": calibrations(judges, before, aspects, on_scale),
-        "length": length_biases(judges, aspects, beside.lengths),
-        "ranks": system_ranks(judges, aspects, systems),
+        "calibration": calibrations(stages, on_scale),
+        "length": length_biases(every, beside.lengths),
+        "ranks": system_ranks(every, systems),
     }
-    reported = [*names, *dict.fromkeys(name for own in decided.values() for name in own)]
+    reported = [*names, *dict.fromkeys(name for own in by_aspect.values() for name in own)]
     kept = {name: getattr(how, name) for name in ("rounds", "confidence", "seed")}
     return MetaEvaluation(
         **{name: pd.DataFrame(rows, columns=FRAMES[name].split()) for name, rows in frames.items()},

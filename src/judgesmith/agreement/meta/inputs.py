@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -116,13 +116,32 @@ class EvaluationOptions(Options):
 How = EvaluationOptions  # short, for the signatures beside
 
 
+@dataclass(frozen=True)
+class Beside:
+    """What may be known beside the scores.
+
+    uncalibrated: the judges' scores before calibration. ratings: {aspect: table (rows, raters)} for the human ceiling.
+    kinds, categories: {aspect: kind of human ratings, scores of their categories}. decided: {judge: number of each
+    row's category from 0, NaN without one}, for judges that have categories. lengths: words of each output.
+    """
+
+    uncalibrated: Mapping[str, Scores] = field(default_factory=dict)
+    ratings: Mapping[str, npt.ArrayLike] = field(default_factory=dict)
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    categories: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    decided: Mapping[str, Scores] = field(default_factory=dict)
+    lengths: npt.ArrayLike | None = None
+
+
 def aspects_of(
     judges: Mapping[str, Scores],
     people: Mapping[str, npt.ArrayLike],
     documents: Iterable[Hashable] | None,
     systems: Iterable[Hashable] | None,
+    beside: Beside,
     notes: list[str],
 ) -> list[Aspect]:
+    """Everything checked, by aspect; what rows have no human score is left out and noted."""
     everything = {name: scores_of(f"human score {name!r}", values) for name, values in people.items()}
     rows = len(next(iter(everything.values())))
     doc = None if documents is None else id_codes(documents, rows, "documents")
@@ -133,28 +152,31 @@ def aspects_of(
         _scorable(name, y[labelled], rows)
         if not labelled.all():
             notes.append(f"{name}: {int((~labelled).sum())} of {rows} rows have no human score and are left out")
-        x = {}
-        for judge, scores in judges.items():
-            given = scores.get(name) if isinstance(scores, Mapping) else scores
-            if given is None:
-                continue
-            values = scores_of(f"judge {judge!r}", given)
-            if len(values) != len(y):
-                raise LabelsError(f"judge {judge!r} has {len(values)} scores for {len(y)} rows; give one per row")
-            x[judge] = values[labelled]
-        result.append(
-            Aspect(
-                name,
-                y[labelled],
-                x,
-                labelled,
-                None if doc is None else doc[labelled],
-                None if sys is None else sys[labelled],
-            )
-        )
+        x = _of_judges("judge", judges, name, labelled)
+        places = _of_judges("categories of judge", beside.decided, name, labelled)
+        docs, systems_ = (None if code is None else code[labelled] for code in (doc, sys))
+        kind, marks = beside.kinds.get(name, "score"), tuple(beside.categories.get(name, ()))
+        result.append(Aspect(name, y[labelled], x, labelled, docs, systems_, kind, marks, places))
     for judge in judges:
         if not any(judge in aspect.x for aspect in result):
             raise OptionError(f"judge {judge!r} has no scores for {', '.join(people)}")
+    return result
+
+
+def _of_judges(
+    what: str, judges: Mapping[str, Scores], aspect: str, labelled: npt.NDArray[np.bool_]
+) -> dict[str, Vector]:
+    """What every judge gives the labelled rows of an aspect."""
+    result = {}
+    for judge, scores in judges.items():
+        given = scores.get(aspect) if isinstance(scores, Mapping) else scores
+        if given is not None:
+            values = scores_of(f"{what} {judge!r}", given)
+            if len(values) != len(labelled):
+                raise LabelsError(
+                    f"{what} {judge!r} has {len(values)} scores for {len(labelled)} rows; give one per row"
+                )
+            result[judge] = values[labelled]
     return result
 
 
@@ -213,37 +235,6 @@ def levels_of(asked: Sequence[Level] | None, aspects: Sequence[Aspect], notes: l
     if systems >= 3:
         result.append("system")
     return tuple(result)
-
-
-@dataclass(frozen=True)
-class Beside:
-    """What may be known beside the scores.
-
-    uncalibrated: the judges' scores before calibration. ratings: {aspect: table (rows, raters)} for the human ceiling.
-    kinds, categories: {aspect: kind of human ratings, scores of their categories}. decided: {judge: number of each
-    row's category from 0, NaN without one}, for judges that have categories. lengths: words of each output.
-    """
-
-    uncalibrated: Mapping[str, Scores] = field(default_factory=dict)
-    ratings: Mapping[str, npt.ArrayLike] = field(default_factory=dict)
-    kinds: Mapping[str, str] = field(default_factory=dict)
-    categories: Mapping[str, Sequence[float]] = field(default_factory=dict)
-    decided: Mapping[str, Scores] = field(default_factory=dict)
-    lengths: npt.ArrayLike | None = None
-
-
-def with_kinds(aspects: Sequence[Aspect], beside: Beside) -> list[Aspect]:
-    """The aspects with what is known of the kind of human ratings and of judges' own categories."""
-    result = []
-    for aspect in aspects:
-        decided = {}
-        for judge, given in beside.decided.items():
-            places = given.get(aspect.name) if isinstance(given, Mapping) else given
-            if places is not None and judge in aspect.x:
-                decided[judge] = scores_of(f"categories of judge {judge!r}", places)[aspect.rows]
-        kind, levels = beside.kinds.get(aspect.name, "score"), tuple(beside.categories.get(aspect.name, ()))
-        result.append(replace(aspect, kind=kind, levels=levels, decided=decided))
-    return result
 
 
 def scale_of(scale: Any, aspect: str) -> tuple[float, float] | None:

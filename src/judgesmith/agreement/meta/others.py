@@ -1,30 +1,56 @@
-"""Agreement that a correlation cannot see: on the scale, about length, in systems' ranks."""
+"""Agreement that a correlation cannot see: errors on the scale itself, the order of systems, and how much of a judge's
+score is only the length of the text. The rows of the data frames of `MetaEvaluation`.
+
+x, y: one score per row of a judge, NaN where it failed, and of people.
+"""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy
 
-from ..correlation import Vector
-from ..scale import calibration_curve, length_bias, rank_systems, scale_agreement
+from ...errors import OptionError
+from ..correlation import Codes, Vector, id_codes, rowwise, system_means
+from ..resampling import estimates_of, sums_by
 from .inputs import MANY, Aspect, How, Scores, scores_of
 
+Rows = list[dict[str, Any]]
+Judged = tuple[dict[str, Any], Aspect, Vector]  # the columns that name a row, the aspect, and the judge's scores of it
 
-def _stages(
-    judges: Mapping[str, Scores], before: Mapping[str, Scores], aspect: Aspect
-) -> list[tuple[str, str, Vector]]:
+
+def judged(judges: Iterable[str], aspects: Sequence[Aspect], before: Mapping[str, Scores]) -> Iterator[Judged]:
+    """Every judge of every aspect, then its scores before calibration where they are known."""
+    for aspect in aspects:
+        for judge in judges:
+            if judge in aspect.x:
+                yield {"judge": judge, "aspect": aspect.name, "stage": ""}, aspect, aspect.x[judge]
+                raw = before.get(judge)
+                raw = raw.get(aspect.name) if isinstance(raw, Mapping) else raw
+                if raw is not None:
+                    x = scores_of(f"judge {judge!r}", raw)[aspect.rows]
+                    yield {"judge": judge, "aspect": aspect.name, "stage": "uncalibrated"}, aspect, x
+
+
+# On the scale --------------------------------------------------------------------------------------------------------
+
+
+def scales(
+    every: Iterable[Judged],
+    limits: Mapping[str, tuple[float, float] | None],
+    on_scale: Collection[str] | None,
+    how: How,
+) -> Rows:
+    """Errors on people's scale, or why there are none."""
     result = []
-    for judge in judges:
-        if judge in aspect.x:
-            result.append((judge, "", aspect.x[judge]))
-            raw = before.get(judge)
-            raw = raw.get(aspect.name) if isinstance(raw, Mapping) else raw
-            if raw is not None:
-                result.append((judge, "uncalibrated", scores_of(f"judge {judge!r}", raw)[aspect.rows]))
+    for about, aspect, x in every:
+        failed = int(np.isnan(x).sum())
+        row = about | {"n": len(x) - failed, "failed": failed}
+        reason = _off_scale(about["judge"], x, limits[aspect.name], on_scale)
+        result.append(row | ({"reason": reason} if reason else errors(x, aspect.y, aspect.units, how)))
     return result
 
 
@@ -45,51 +71,22 @@ def _off_scale(
     return None
 
 
-def scales(
-    judges: Mapping[str, Scores],
-    before: Mapping[str, Scores],
-    aspects: Sequence[Aspect],
-    limits: Mapping[str, tuple[float, float] | None],
-    on_scale: Collection[str] | None,
-    how: How,
-) -> list[dict[str, Any]]:
-    """Errors on people's scale, each with its limits, or why there are none."""
-    result = []
-    for aspect in aspects:
-        drawing = {"rounds": how.rounds if len(aspect.y) <= MANY else min(how.rounds, 200)}
-        for judge, stage, x in _stages(judges, before, aspect):
-            row: dict[str, Any] = {"judge": judge, "aspect": aspect.name, "stage": stage}
-            reason = _off_scale(judge, x, limits[aspect.name], on_scale)
-            if reason is not None:
-                row |= {"n": int((~np.isnan(x)).sum()), "failed": int(np.isnan(x).sum()), "reason": reason}
-            else:
-                found = scale_agreement(
-                    x, aspect.y, documents=aspect.units, confidence=how.confidence, seed=how.seed, **drawing
-                )
-                row |= dataclasses.asdict(found)
-                for name in ("mae", "bias", "rmse"):
-                    estimate = row[name]
-                    row |= {name: estimate["value"], f"{name}_low": estimate["low"], f"{name}_high": estimate["high"]}
-            result.append(row)
-    return result
+def errors(x: Vector, y: Vector, documents: Codes, how: How) -> dict[str, float]:
+    """Mean absolute error, bias (judge less people) and root mean squared error, with percentile intervals."""
+    present = ~np.isnan(x)
+    gap, units = (x - y)[present], np.unique(documents[present], return_inverse=True)[1]
+    sums = sums_by(units, np.abs(gap), gap, gap**2, np.ones(len(gap)))
+
+    def means(counts: Vector) -> Vector:
+        mae, bias, square, n = (counts @ sums).T
+        return np.stack([mae / n, bias / n, np.sqrt(np.maximum(square / n, 0.0))], axis=1)
+
+    rounds = how.rounds if len(y) <= MANY else min(how.rounds, 200)
+    made = zip(("mae", "bias", "rmse"), estimates_of(means, len(sums), rounds, how.confidence, how.seed), strict=True)
+    return {k: v for name, e in made for k, v in ((name, e.value), (f"{name}_low", e.low), (f"{name}_high", e.high))}
 
 
-def calibrations(
-    judges: Mapping[str, Scores],
-    before: Mapping[str, Scores],
-    aspects: Sequence[Aspect],
-    on_scale: Collection[str] | None,
-) -> list[dict[str, Any]]:
-    return [
-        {"judge": judge, "aspect": aspect.name, "stage": stage, "bin": number} | dataclasses.asdict(part)
-        for aspect in aspects
-        for judge, stage, x in _stages(judges, before, aspect)
-        if on_scale is None or judge in on_scale
-        for number, part in enumerate(calibration_curve(x, aspect.y))
-    ]
-
-
-def assumed_on_scale(rows: Sequence[Mapping[str, Any]], on_scale: Collection[str] | None) -> list[str]:
+def assumed_on_scale(rows: Rows, on_scale: Collection[str] | None) -> list[str]:
     """The note that names the judges whose scale was not given."""
     names = dict.fromkeys(str(row["judge"]) for row in rows if on_scale is None and row.get("reason") is None)
     if not names:
@@ -100,28 +97,81 @@ def assumed_on_scale(rows: Sequence[Mapping[str, Any]], on_scale: Collection[str
     ]
 
 
-def length_biases(
-    judges: Mapping[str, Scores], aspects: Sequence[Aspect], lengths: npt.ArrayLike | None
-) -> list[dict[str, Any]]:
-    if lengths is None:
-        return []
-    every = scores_of("lengths", lengths)
+def calibrations(every: Iterable[Judged], on_scale: Collection[str] | None) -> Rows:
     return [
-        {"judge": judge, "aspect": aspect.name} | dataclasses.asdict(length_bias(x, aspect.y, every[aspect.rows]))
-        for aspect in aspects
-        for judge, _, x in _stages(judges, {}, aspect)
+        about | {"bin": number} | part
+        for about, aspect, x in every
+        if on_scale is None or about["judge"] in on_scale
+        for number, part in enumerate(calibration_curve(x, aspect.y))
     ]
 
 
-def system_ranks(
-    judges: Mapping[str, Scores], aspects: Sequence[Aspect], systems: Iterable[Hashable] | None
-) -> list[dict[str, Any]]:
+def calibration_curve(x: Vector, y: Vector, bins: int = 10) -> Rows:
+    """Mean human score where the judge gives much or little: bins of about equally many rows, equal predictions never
+    parted, so there are fewer bins than asked where predictions repeat. Empty without predictions."""
+    present = ~np.isnan(x)
+    x, y = x[present], y[present]
+    values, code, counts = np.unique(x, return_inverse=True, return_counts=True)
+    middle = np.cumsum(counts) - counts / 2  # place of each distinct value among the rows
+    bin_of = np.minimum((middle * bins / max(1, len(x))).astype(np.intp), bins - 1)
+    curve: Rows = []
+    for number in np.unique(bin_of):
+        rows, inside = bin_of[code] == number, values[bin_of == number]
+        means = {"predicted": float(x[rows].mean()), "human": float(y[rows].mean())}
+        curve.append({"low": float(inside[0]), "high": float(inside[-1]), "n": int(rows.sum())} | means)
+    return curve
+
+
+# Length and systems --------------------------------------------------------------------------------------------------
+
+
+def length_biases(every: Iterable[Judged], lengths: npt.ArrayLike | None) -> Rows:
+    if lengths is None:
+        return []
+    words = scores_of("lengths", lengths)
+    return [about | length_bias(x, aspect.y, words, aspect.rows) for about, aspect, x in every]
+
+
+def length_bias(x: Vector, y: Vector, lengths: Vector, rows: npt.NDArray[np.bool_]) -> dict[str, Any]:
+    """Does the judge like long outputs more than people do? Spearman correlations over all rows, NaN where undefined:
+    of judge and people with the length, of the judge with the length given the human score (`bias`: what people's taste
+    for length does not explain), and of the judge with people given the length (`agreement`). Raises OptionError."""
+    if len(lengths) != len(rows):
+        raise OptionError(f"lengths has {len(lengths)} rows and human {len(rows)}; give one length per row")
+    present = ~np.isnan(x)
+    x, y, long = x[present], y[present], lengths[rows][present]
+    judge, people, agree = (float(rowwise(a[None], b[None], "spearman")[0]) for a, b in ((x, long), (y, long), (x, y)))
+    partial = {"bias": _partial(judge, agree, people), "agreement": _partial(agree, judge, people)}
+    counts = {"n": len(x), "failed": int((~present).sum())}
+    return {"judge_length": judge, "human_length": people} | partial | counts
+
+
+def _partial(ab: float, ac: float, bc: float) -> float:
+    """Correlation of a and b given c; NaN where c determines one of them, or a correlation is NaN."""
+    left = (1 - ac * ac) * (1 - bc * bc)
+    return float(np.clip((ab - ac * bc) / np.sqrt(left), -1.0, 1.0)) if left > 1e-12 else float("nan")
+
+
+def system_ranks(every: Iterable[Judged], systems: Iterable[Hashable] | None) -> Rows:
     if systems is None:
         return []
     names = np.array([str(s) for s in systems], dtype=object)
-    return [
-        {"aspect": aspect.name, "judge": judge} | dataclasses.asdict(place)
-        for aspect in aspects
-        for judge, _, x in _stages(judges, {}, aspect)
-        for place in rank_systems(x, aspect.y, names[aspect.rows])
-    ]
+    return [about | place for about, aspect, x in every for place in rank_systems(x, aspect.y, names[aspect.rows])]
+
+
+def rank_systems(x: Vector, y: Vector, systems: Iterable[str]) -> Rows:
+    """The systems by their mean human score over the rows that have a prediction, best first: their means, and their
+    places (1 is best, ties share the mean place) with judge and people."""
+    names = list(systems)
+    code, first = id_codes(names, len(x), "systems"), list(dict.fromkeys(names))
+    present = ~np.isnan(x)
+    rows = np.bincount(code[present], minlength=len(first))
+    x, y = system_means(x[present], y[present], code[present], len(first))
+    known = np.flatnonzero(rows)
+    human_places, places = (scipy.stats.rankdata(-v[known]) for v in (y, x))
+    ranked: Rows = [
+        {"system": first[i], "rows": int(rows[i]), "human": float(y[i]), "human_rank": float(human_place),
+         "predicted": float(x[i]), "predicted_rank": float(place)}
+        for i, human_place, place in zip(known.tolist(), human_places, places, strict=True)
+    ]  # fmt: skip
+    return sorted(ranked, key=lambda row: (row["human_rank"], row["system"]))

@@ -1,0 +1,124 @@
+"""Errors on the scale, systems' ranks and the length: golden values by hand, then properties."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from judgesmith.agreement.meta.evaluation import meta_evaluate
+from judgesmith.agreement.meta.inputs import EvaluationOptions
+from judgesmith.agreement.meta.others import calibration_curve, errors, length_bias, rank_systems
+from judgesmith.errors import OptionError
+
+SCORES = st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5)), min_size=4, max_size=40)
+
+
+def measured(predicted: Any, human: Any, documents: Any = None, rounds: int = 0, seed: int = 0) -> dict[str, float]:
+    x, y = np.array(predicted, float), np.array(human, float)
+    units = np.arange(len(x)) if documents is None else documents
+    return errors(x, y, units, EvaluationOptions(rounds=rounds, seed=seed))
+
+
+def lengthened(x: Any, y: Any, lengths: Any) -> dict[str, float]:
+    return length_bias(np.array(x, float), np.array(y, float), np.array(lengths, float), np.ones(len(x), dtype=bool))
+
+
+def test_error_on_the_scale_by_hand() -> None:
+    # predicted - human = 1, -1, 2; the failed row counts nowhere
+    found = measured([3, 1, 5, math.nan], [2, 2, 3, 1])
+    assert found["mae"] == pytest.approx(4 / 3)
+    assert found["bias"] == pytest.approx(2 / 3)
+    assert found["rmse"] == pytest.approx(math.sqrt((1 + 1 + 4) / 3))
+    assert math.isnan(found["mae_low"])  # no interval was asked for
+
+
+def test_a_judge_without_a_score_has_no_error() -> None:
+    frame = meta_evaluate({"j": [math.nan] * 4}, [1, 2, 3, 4], scale=(1, 4), rounds=0).scale
+    assert math.isnan(frame.loc[0, "mae"]) and (frame.loc[0, "n"], frame.loc[0, "failed"]) == (0, 4)
+    assert frame.loc[0, "reason"] == "no row has a prediction"
+
+
+def test_the_interval_of_the_error_holds_the_truth_as_often_as_it_says() -> None:
+    held = 0
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        human = rng.normal(size=60)
+        found = measured(human + rng.normal(size=60), human, rounds=300, seed=seed)
+        held += found["mae_low"] <= math.sqrt(2 / math.pi) <= found["mae_high"]  # E|N(0, 1)|
+    assert 0.90 <= held / 300 <= 0.98
+
+
+def test_documents_are_drawn_whole() -> None:
+    # Two documents of 50 equal rows each are two observations, not 100: an interval that knows it is far wider.
+    predicted, human = np.repeat([1.0, 3.0], 50), np.repeat([1.0, 1.0], 50)
+    rows = measured(predicted, human, rounds=500)
+    whole = measured(predicted, human, documents=np.repeat([0, 1], 50), rounds=500)
+    assert (whole["mae_low"], whole["mae_high"]) == (0.0, 2.0)
+    assert rows["mae_high"] - rows["mae_low"] < 0.5
+
+
+@given(SCORES, st.floats(-3, 3))
+def test_a_shift_is_all_bias(pairs: list[tuple[int, int]], shift: float) -> None:
+    predicted, human = (np.array(side, dtype=float) for side in zip(*pairs, strict=True))
+    before, after = measured(predicted, human), measured(predicted + shift, human)
+    assert after["bias"] == pytest.approx(before["bias"] + shift, abs=1e-9)
+    assert abs(after["bias"]) <= after["mae"] + 1e-9 <= after["rmse"] + 2e-9
+
+
+@given(SCORES, st.integers(1, 12))
+def test_bins_part_the_rows_and_never_equal_predictions(pairs: list[tuple[int, int]], bins: int) -> None:
+    predicted, human = (np.array(side, dtype=float) for side in zip(*pairs, strict=True))
+    curve = calibration_curve(predicted, human, bins)
+    assert sum(part["n"] for part in curve) == len(pairs) and len(curve) <= bins
+    assert all(one["high"] < two["low"] for one, two in itertools.pairwise(curve))
+    assert sum(part["n"] * part["human"] for part in curve) == pytest.approx(human.sum())
+
+
+def test_calibration_by_hand() -> None:
+    low, high = calibration_curve(np.array([1, 1, 4, 5, math.nan]), np.array([2.0, 4, 4, 5, 1]), 2)
+    assert (low["n"], low["predicted"], low["human"]) == (2, 1.0, 3.0)
+    assert (high["low"], high["high"], high["predicted"], high["human"]) == (4.0, 5.0, 4.5, 4.5)
+
+
+def test_length_is_told_from_quality() -> None:
+    rng = np.random.default_rng(0)
+    human, words = rng.normal(size=4000), rng.normal(size=4000)
+    vain = lengthened(human + words, human, words)
+    fair = lengthened(human + rng.normal(size=4000), human, words)
+    assert vain["bias"] > 0.8 and abs(fair["bias"]) < 0.05
+    assert vain["agreement"] > 0.95 > vain["judge_length"]  # without the length, little is left to disagree on
+
+
+def test_partial_correlation_equals_that_of_residuals() -> None:
+    rng = np.random.default_rng(1)
+    x, y, z = rng.normal(size=(3, 50)) + rng.normal(size=50)
+    ranks = [stats.rankdata(v) for v in (x, y, z)]
+    rest = [r - np.polyval(np.polyfit(ranks[2], r, 1), ranks[2]) for r in ranks[:2]]
+    assert lengthened(x, y, z)["agreement"] == pytest.approx(float(stats.pearsonr(*rest).statistic))
+
+
+def test_equal_lengths_bias_nobody() -> None:
+    found = lengthened([1, 2, 3, 4], [1, 2, 4, 3], [5, 5, 5, 5])
+    assert math.isnan(found["judge_length"]) and math.isnan(found["bias"])
+
+
+def test_lengths_belong_to_rows() -> None:
+    with pytest.raises(OptionError, match="3 rows and human 4"):
+        meta_evaluate({"j": [1, 2, 3, 4]}, [1, 2, 3, 4], lengths=[1, 2, 3], rounds=0)
+
+
+def test_systems_in_people_s_order() -> None:
+    # rows with a prediction: people b 4.5, c 1.5, a 1 (its other row failed); judge a 3, b 2, c 1
+    ranks = rank_systems(np.array([3, math.nan, 2, 2, 1, 1]), np.array([1.0, 2, 4, 5, 1, 2]), "aabbcc")
+    assert [(r["system"], r["rows"], r["human_rank"], r["predicted_rank"]) for r in ranks] == [
+        ("b", 2, 1.0, 2.0),
+        ("c", 2, 2.0, 3.0),
+        ("a", 1, 3.0, 1.0),
+    ]
