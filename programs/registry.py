@@ -1,4 +1,4 @@
-"""The judge methods and the reference metrics that there are, those of other packages included."""
+"""The judge methods, the readings and the reference metrics that there are, those of other packages included."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ from ..parts import Registry
 #: Judges by `kind`. Subclasses of `programs.judge.Judge` register themselves.
 judges: Registry[type[Any]] = Registry(
     "judge method", packages=("judgesmith.programs",), group="judgesmith.judges", key="kind"
+)
+#: What is read of a row, by name (`programs.readings.kinds.Reading`).
+readings: Registry[type[Any]] = Registry(
+    "reading", packages=("judgesmith.programs.readings.kinds",), group="judgesmith.readings"
 )
 #: Metrics that compare an output with a text, by name.
 metrics: Registry[type[Any]] = Registry(

@@ -43,7 +43,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         package, folder=package,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
-    assert {path.name for path in target.glob("*.py")} == {"printable.py", "readers.py", "shortest.py", "echo.py"}
+    assert {path.name for path in target.glob("*.py")} == {
+        name for name in FILES if name.endswith(".py") and not name.startswith("test_")
+    }
     return target
 
 
@@ -73,7 +75,9 @@ def test_every_example_is_here_and_short() -> None:
         "printable.py",
         "readers.py",
         "shortest.py",
+        "numerals.py",
         "echo.py",
+        "outputs.py",
         "test_parts_of_mine.py",
     ]
     assert max(len(body.splitlines()) for body in FILES.values()) < 40
@@ -104,6 +108,32 @@ def test_the_judge_and_the_optimizer_compile_and_score(
     assert done.returncode == 0, done.stderr[-2000:]
     scored = [json.loads(line) for line in (tmp_path / "scored.jsonl").read_text(encoding="utf-8").splitlines()]
     assert len(scored) == 24
+
+
+READ = """
+from planted import PlantedReader
+from judgesmith.optimizers.fitting.readings import candidates
+from judgesmith.programs.readings.judge import table_of
+from judgesmith.programs.readings.kinds import group_of, read_row
+from judgesmith.programs.readings.passages import Text
+row = read_row(PlantedReader(), Text("In 1999.", "In 1998 or 2003."), layers=1, counted=True)
+assert row.numbers["numerals.new"] == 2 and group_of("numerals.new") == "numerals"
+recipes = candidates(table_of([row], [50.0], ["d"]), "direct")
+assert "plug-ins" in {recipe.name for recipe in recipes}, recipes
+"""
+
+
+def test_the_reading_is_weighed_beside_the_others(site: Path, tmp_path: Path) -> None:
+    path = os.pathsep.join([str(site), str(Path(__file__).parent / "support")])
+    done = python("-c", READ, folder=tmp_path, site=Path(path))
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_the_command_is_a_command(site: Path, labels: Path, tmp_path: Path) -> None:
+    done = python("-c", COMMAND, "outputs", labels, "--json", folder=tmp_path, site=site)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert json.loads(done.stdout) == {"outputs": 24, "documents": 12}
+    assert "outputs" in python("-c", COMMAND, "--help", folder=tmp_path, site=site).stdout
 
 
 def test_without_the_package_its_names_are_unknown(labels: Path, tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def candidates(table: Readings, zero_shot: str | None) -> tuple[Recipe, ...]:
     """Recipes for a table, those first that need no label.
 
     zero_shot: the reading that is the judge's own score, None for a head that does without that call. The names of
-    readings are assistant.NUMBER (`assistant.mean`) and surface.NUMBER; states are assistant.meanLAYER.
+    readings are assistant.NUMBER (`assistant.mean`), surface.NUMBER and PLUGIN.NUMBER; states are assistant.meanLAYER.
     """
     likely = ["assistant.mean"] if "assistant.mean" in table.names else []
     own = [zero_shot] if zero_shot else []
@@ -43,9 +43,11 @@ def candidates(table: Readings, zero_shot: str | None) -> tuple[Recipe, ...]:
         result.append(Directed("zero-shot and likelihood", dict.fromkeys((zero_shot, likely[0]), 1)))
     numbers = tuple(n for n in table.names if n.startswith("assistant."))
     surface = tuple(n for n in table.names if n.startswith("surface."))
+    others = tuple(n for n in table.names if n not in (*numbers, *surface, DIRECT))
     likelihood = Once(Ridge("likelihoods", numbers))
-    every = Once(Ridge("all numbers", (*own, *numbers, *surface)))
+    every = Once(Ridge("all numbers", (*own, *numbers, *surface, *others)))
     result += [Ridge("surface", surface)] if surface else []
+    result += [Once(Ridge("plug-ins", others))] if others else []
     result += [likelihood] if numbers else []
     result += [every] if numbers or surface else []
     if table.states:

@@ -1,6 +1,7 @@
 """What is read of a row: how likely the model finds the text, its hidden states, and what is counted without a model.
 
-All but the counts come from one pass over the row.
+All but the counts come from one pass over the row. Numbers are parts (`Reading`), and those of other packages are
+weighed beside these.
 """
 
 from __future__ import annotations
@@ -8,14 +9,32 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from abc import ABC, abstractmethod
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from rapidfuzz.distance import Indel, LCSseq
 
+from ..registry import readings
 from .passages import Text, passage
 from .reader import Floats, Reader, TokenReading
+
+
+class Reading(ABC):
+    """Numbers of a row that labels can weigh. A subclass is registered with `registry.readings`; a number's name in a
+    table and in a saved judge is NAME.KEY."""
+
+    name: ClassVar[str]
+    about: ClassVar[str]
+
+    @classmethod
+    @abstractmethod
+    def numbers(cls, text: Text, tokens: TokenReading) -> Mapping[str, float]:
+        """By key, the same keys for every row; NaN where there is none. text: the row. tokens: how the model took
+        the output."""
 
 
 def likelihoods(reading: TokenReading) -> dict[str, float]:
@@ -77,6 +96,26 @@ def surface(source: str, output: str) -> dict[str, float]:
     }
 
 
+@readings.register
+class Likelihood(Reading):
+    name = "assistant"
+    about = "how likely the model finds the output as its own reply"
+
+    @classmethod
+    def numbers(cls, text: Text, tokens: TokenReading) -> Mapping[str, float]:
+        return likelihoods(tokens)
+
+
+@readings.register
+class Surface(Reading):
+    name = "surface"
+    about = "length, overlap with the source and repetition, counted without a model"
+
+    @classmethod
+    def numbers(cls, text: Text, tokens: TokenReading) -> Mapping[str, float]:
+        return surface(text.given, text.made)
+
+
 @dataclass(frozen=True)
 class RowReadings:
     """One row's numbers by name (assistant.mean, surface.words), states by block (assistant.mean12), and how the model
@@ -98,16 +137,19 @@ def read_row(reader: Reader, text: Text, *, layers: int, counted: bool) -> RowRe
     `surface` counts are readings, too. Raises: what the reader raises; OptionError for a row without an output."""
     wanted = middle(reader.ability.layers, layers) if layers and reader.ability.layers else ()
     tokens = reader.read(passage(text, reader.chat), layers=wanted)
-    numbers = {f"assistant.{name}": value for name, value in likelihoods(tokens).items()}
-    if counted:
-        numbers |= {f"surface.{name}": value for name, value in surface(text.given, text.made).items()}
+    numbers = {
+        f"{name}.{key}": float(value)
+        for name, reading in readings.parts().items()
+        if counted or reading is not Surface
+        for key, value in reading.numbers(text, tokens).items()
+    }
     return RowReadings(numbers, {f"assistant.mean{layer}": tokens.means[layer] for layer in wanted}, tokens)
 
 
 def group_of(name: str) -> str:
-    """What people call a reading by its name: "direct score", "likelihood", "hidden states", "surface"."""
-    if name == "direct":
-        return "direct score"
-    if name.startswith("surface."):
-        return "surface"
-    return "hidden states" if re.fullmatch(r"assistant\.mean\d+", name) else "likelihood"
+    """What people call a reading by its name: "direct score", "likelihood", "hidden states", "surface", or the name of
+    a plug-in."""
+    part, _, key = name.partition(".")
+    if part == "assistant":
+        return "hidden states" if re.fullmatch(r"mean\d+", key) else "likelihood"
+    return "direct score" if part == "direct" else part
