@@ -127,7 +127,6 @@ class Findings:
             calibrated_error=_mean_error(np.array([v.score for v in self.verdicts], float), human),
             uncalibrated_error=_mean_error(linear, human),
             stopped=self._stopped,
-            record=self.final.record,
             heldout_predictions=tuple(
                 {
                     "id": row.id,

@@ -121,8 +121,6 @@ class CompileReport:
     without them hold (None where none were)."""
     stopped: str | None = None
     heldout_predictions: tuple[dict[str, Any], ...] = field(default=(), repr=False)
-    record: SearchRecord | None = field(default=None, repr=False, compare=False)
-    """Of the search that the judge comes from."""
 
     def __repr__(self) -> str:
         value, low, high, _ = self.difference

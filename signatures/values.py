@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
@@ -56,18 +55,6 @@ class Scale:
         object.__setattr__(self, "high", float(self.high))
         if not -FARTHEST <= self.low < self.high <= FARTHEST:  # NaN is refused, too
             raise OptionError(f"a scale needs low < high, both within ±{FARTHEST:g}; got {self.low:g}..{self.high:g}")
-
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """Read `1-5`, `1..5`, `1 5`, `1:5` or `1,5`. Raises OptionError for another form.
-
-        >>> Scale.parse("1-5")
-        Scale(low=1.0, high=5.0)
-        """
-        match = re.fullmatch(r"\s*(-?\d+(?:\.\d+)?)\s*(?:-|\.\.|:|,|\s)\s*(-?\d+(?:\.\d+)?)\s*", text)
-        if not match:
-            raise OptionError(f"scale {text!r} is not of the form LOW-HIGH, for example 1-5 or 0-100")
-        return cls(float(match[1]), float(match[2]))
 
     def to_percent(self, value: float) -> float:
         """A score on this scale as a percent: 0 at `low`, 100 at `high`, outside 0..100 for a score off the scale."""

@@ -32,7 +32,7 @@ CONNECTION = ("api_base", *ReachOptions.model_fields)
 #: What a cell decides, or the whole study: no arm may have its own.
 OF_STUDY = (
     "labels", "lm", "output", "aspect", "scale", "columns", "heldout", "level", "seed", "max_calls", "max_cost",
-    "cv", "plots", "mlflow", "baseline", *ModelOptions.model_fields,
+    "cv", "mlflow", "baseline", *ModelOptions.model_fields,
 )  # fmt: skip
 #: Parts of an arm's name beside optimizers, variants and methods.
 PARTS: Mapping[str, Mapping[str, Any]] = {

@@ -95,8 +95,6 @@ class SearchRecord:
     """Why it ended early, if it did."""
     corrected: Correction | None = None
     """The chosen one's value after correction for having been chosen; None where that cannot be estimated."""
-    study: Any = field(default=None, repr=False, compare=False)
-    """What the search itself keeps (Optuna's study)."""
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
@@ -305,7 +303,7 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
         tried = tuple(context.tried)
         chosen, reason = self.choose(tried, rows)
         correction = self._corrected(tried, chosen, rows)
-        self.record = SearchRecord(tried, chosen, reason, stopped, correction, getattr(self, "study", None))
+        self.record = SearchRecord(tried, chosen, reason, stopped, correction)
         chosen.program._compiled = True
         chosen.program.candidate_programs = [c.to_dict() for c in self.record.candidates]
         return chosen.program

@@ -82,7 +82,6 @@ def test_an_option_reaches_the_part_that_has_it_and_no_other(
         (["--method", "direct", "--keep", "2"], "keep=… does nothing with --method direct"),
         (["--optimizer", "gepa", "--racing"], "racing=… does nothing with"),
         (["--optimizer", "none", "--max-demos", "3"], "max_demos=… does nothing with"),
-        (["--method", "g-eval", "--plots", "p"], "plots=… does nothing with --optimizer random-search"),
         (["--method", "g-eval", "--temperature", "0.5"], "Write method.temperature or lm.temperature"),
         (["--varaint", "fine"], "Possible options: --variant, --variants"),
         (["--max-demos"], "requires an argument"),

@@ -11,7 +11,6 @@ from rich.markup import escape
 
 from ..cli.commands import Aspect, Command, Json, Model, Preset, Rows, argument, flag
 from ..errors import OptionError
-from .steps import carry_out, draw_study, exit_code, tell_labels, tell_saved
 
 if TYPE_CHECKING:
     from ..datasets.records import Labels
@@ -148,39 +147,91 @@ def _heldout(given: str) -> tuple[float, Path | None]:
 
 
 def compile_judge(run: CompileRun, *, dry_run: bool = False, as_json: bool = False) -> int:
-    """Compile, save and tell; the exit code."""
+    """Compile, save and tell; the exit code: 1 where MLflow failed or no held-out row got a score. What cannot be
+    written is refused before anything is spent."""
     from ..cli.rendering import show_report
-    from ..running.console import out, print_json
-    from ..running.opening import quiet
+    from ..programs.models.names import check_listed
+    from ..running.console import Watch, err, out, print_json
+    from ..running.opening import check_writable, open_model, open_others, quiet
 
     with quiet():
         labels = run.read()
         judge, compiler = run.judge(labels.aspect), run.compiler(labels)
         if not as_json:
-            tell_labels([labels])
+            _tell_labels(labels)
         if dry_run:
             return _dry_run(run, judge, labels, compiler, as_json=as_json)
         log = run.log()
-        made, report, _ = carry_out(
-            run,
-            judge,
-            lambda lm, teacher: [compiler.plan(judge, labels, lm, teacher=teacher is not None)],
-            lambda lm, teacher, watch: replace(compiler, progress=watch, teacher=teacher).run(judge, labels, lm),
-            as_json=as_json,
-        )
-        drawn = draw_study(report, run.run.plots)
+        check_writable(run.output, run.labels, run.heldout_file, *run.files())
+        check_listed(judge.models())
+        where = run.connection()
+        lm = open_model(run.lm, where, run.sampling())
+        teacher = open_model(run.run.teacher, where) if run.run.teacher else None
+        open_others(judge, where)
+        plan = compiler.plan(judge, labels, lm, teacher=teacher is not None)
+        if not as_json:
+            err.print(f"at most {plan.calls:,} calls to {escape(lm.name)}; Ctrl-C loses nothing", style="dim")
+        with Watch("compiling", plan.steps) as watch:
+            made, report = replace(compiler, progress=watch, teacher=teacher).run(judge, labels, lm)
+        made.save(run.output)
         logged = None if log is None else log.log(made, report)
+        problem = logged.error if logged is not None else None
         if as_json:
-            more = ({"plots": drawn} if drawn else {}) | ({} if logged is None else {"mlflow": logged.to_dict()})
-            print_json(report.to_dict() | {"judge": str(run.output)} | more)
+            print_json(
+                report.to_dict() | {"judge": str(run.output)} | ({} if logged is None else {"mlflow": logged.to_dict()})
+            )
         else:
             show_report(report, made, shown=labels.warnings)
-            tell_saved(run, drawn)
-            if logged is not None and logged.error is None:
+            saved = escape(str(run.output))
+            out.print(f"\nSaved {saved}. Next: judgesmith score OUTPUTS.jsonl --judge {saved}")
+            if logged is not None and problem is None:
                 out.print(f"Logged to the MLflow experiment {logged.experiment}, run {logged.run}", markup=False)
                 if logged.model is not None:
                     out.print(f"Registered: {logged.model}", markup=False)
-        return exit_code({"": report}, [logged.error] if logged is not None and logged.error is not None else [])
+        if problem is not None:
+            err.print(
+                f"the judge is saved, but MLflow has not logged it: {problem}; the same command tries again, with "
+                "finished calls from the disk",
+                markup=False, style="red",
+            )  # fmt: skip
+        nothing = report.heldout.reached.failed == report.heldout_rows
+        if nothing:
+            err.print("no held-out row got a score: see the notes for the reasons", style="red")
+        return 1 if nothing or problem is not None else 0
+
+
+def _tell_labels(labels: Labels) -> None:
+    """What was understood of a file, where it is not as usual."""
+    from ..datasets.loading import rows_in_words
+    from ..running.console import out
+    from ..signatures.values import Scale
+
+    account = labels.account
+    told_by = account.scale_from if account is not None else None
+    whence = (f"said by {told_by}" if told_by else "given") if labels.scale_given else "inferred"
+    out.print(
+        f"{len(labels)} rows of {labels.origin}, {labels.aspect} on {Scale(*labels.scale)} ({whence})", markup=False
+    )
+    lines: list[str] = []
+    if account is not None:
+        if labels.kind != "score":
+            words = f": {' < '.join(labels.categories)}" if labels.categories else ""
+            lines.append(f"kind: {labels.kind}{words}")
+        if account.skipped or account.labelled != len(labels):
+            outputs = "" if account.labelled == len(labels) else f" of {len(labels)} outputs"
+            lines.append(f"{account.rows} rows in the file, {account.labelled} of them labels{outputs}")
+        lines += [f"left out, {reason}: {rows_in_words(which)}" for reason, which in account.reasons().items()]
+        lines += [f"{account.raters} raters"] if account.raters > 1 else []
+        lines.append("columns: " + ", ".join(f"{role} = {column!r}" for role, column in account.columns.items()))
+        if account.unused:
+            lines.append(
+                f"texts without a role, which the judge is not shown: {', '.join(map(repr, account.unused))} "
+                "(--columns ROLE=NAME gives one)"
+            )
+    for line in lines:
+        out.print(f"  {line}", style="dim", markup=False)
+    for warning in labels.warnings:
+        out.print(f"note: {warning}", style="yellow", markup=False)
 
 
 def _dry_run(run: CompileRun, judge: Judge, labels: Labels, compiler: Compiler, *, as_json: bool) -> int:

@@ -52,9 +52,6 @@ class RunOptions(JudgeInWords, CompileOptions):
         "Log the run to this MLflow experiment, at MLFLOW_TRACKING_URI or else where MLflow keeps its runs locally. "
         "If that fails after compiling, the judge is saved nevertheless, with exit code 1.",
     )
-    plots: Path | None = option(
-        None, "optuna: draw the history of the study and what mattered in it (SVG) into this folder."
-    )
 
 
 @cache
@@ -173,8 +170,6 @@ class CompileRun:
     def compiler(self, labels: Labels) -> Compiler:
         where = f"--optimizer {self.setup.optimizer}"
         search = build_optimizer(str(self.setup.optimizer), self.of_optimizer, where=where)
-        if self.run.plots is not None and not hasattr(search, "study"):
-            raise OptionError(f"plots=… does nothing with {where}: only optuna keeps a study that can be drawn")
         options: CompileOptions = self.run
         if "level" not in self.run.model_fields_set:
             options = options.model_copy(update={"level": level_for(labels)})
