@@ -41,7 +41,6 @@ class Words:
 
     labels_aspect: str | None
     library_aspect: str | None = None
-    aspect_file: Path | None = None
     criteria: tuple[Criterion, ...] = ()
     task: str = ""
 
@@ -198,25 +197,22 @@ class Judge(Quiet):
         *,
         labels_aspect: str | None,
         library_aspect: str | None = None,
-        aspect_file: Path | None = None,
         criteria: Sequence[Criterion] = (),
         task: str = "",
     ) -> Self:
         """The judge that a command line or a settings file asks for, before anything is learnt.
 
         given: options by name, as values or as text. labels_aspect: the name of the labels' score, None without labels.
-        library_aspect, aspect_file: which aspect of the library is judged, and a file that changes the library.
-        criteria, task: the user's own words. Raises OptionError for what this method does not take.
+        library_aspect: which aspect of the library is judged. criteria, task: the user's own words. Raises OptionError
+        for what this method does not take.
         """
-        return cls.in_words(given, Words(labels_aspect, library_aspect, aspect_file, tuple(criteria), task))
+        return cls.in_words(given, Words(labels_aspect, library_aspect, tuple(criteria), task))
 
     @classmethod
     def in_words(cls, given: Mapping[str, Any], words: Words) -> Self:
         """`from_options`, for a method that takes other words. Raises OptionError."""
-        if words.library_aspect or words.aspect_file:
-            raise OptionError(
-                f"--as and --aspect-file are for methods that judge one library aspect; {cls.kind} takes --criteria"
-            )
+        if words.library_aspect:
+            raise OptionError(f"--as is for methods that judge one aspect of the library; {cls.kind} takes --criteria")
         parts.read_options(cls.Options, given, f"--method {cls.kind}")
         return cls(task=words.task, criteria=words.criteria, **given)
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 from ..errors import OptionError
 from ..parts import option, read_options
 from ..signatures.values import Criterion
-from .aspects import OVERALL, Aspect, AspectLibrary, Task, aspects, known_aspect
+from .aspects import OVERALL, Aspect, Task, aspects, known_aspect
 from .judge import Judge, Words
 
 
@@ -32,11 +32,10 @@ class OneAspectJudge(Judge):
         *,
         task: str = "",
         criteria: Sequence[Criterion] = (),
-        library: AspectLibrary | None = None,
         **given: Any,
     ) -> None:
         if isinstance(aspect, Aspect) or not criteria:
-            known, its_task = known_aspect(aspect, library)
+            known, its_task = known_aspect(aspect)
             aspect, criteria = known.name, (Criterion(known.name, known.definition),)
             given |= {name: value for name, value in self.told(known, its_task).items() if not given.get(name)}
             task = task or self.described(its_task)
@@ -63,10 +62,8 @@ class OneAspectJudge(Judge):
         read_options(cls.Options, given, f"--method {cls.kind}")
         own = {name: value for name, value in given.items() if name != "aspect"}
         if words.criteria:
-            if words.library_aspect or words.aspect_file:
-                raise OptionError(
-                    "--criteria says the aspect in your words, --as and --aspects take it from a library; give one"
-                )
+            if words.library_aspect:
+                raise OptionError("--criteria says the aspect in your words, --as takes it from the library; give one")
             wanted = (given.get("aspect") or words.labels_aspect or "").casefold()
             called = [c for c in words.criteria if c.name.casefold() == wanted]
             criteria = list(words.criteria) if len(words.criteria) == 1 else called
@@ -76,17 +73,16 @@ class OneAspectJudge(Judge):
                     f"{wanted!r}: leave one of them, or name one so"
                 )
             return cls(given.get("aspect") or criteria[0].name, criteria=criteria, task=words.task, **own)
-        library = aspects(words.aspect_file)
         named = "overall" if words.labels_aspect in OVERALL else words.labels_aspect
         name = words.library_aspect or given.get("aspect") or named
         if name is None:
             raise OptionError("which aspect is judged? Give --as TASK/ASPECT (`judgesmith list aspects`) or --criteria")
         try:
-            known = library.find(name)
+            known = aspects().find(name)
         except OptionError as error:
-            if cls.takes_any_name and not (words.library_aspect or words.aspect_file or given.get("aspect")):
+            if cls.takes_any_name and not (words.library_aspect or given.get("aspect")):
                 return cls.in_words(given, replace(words, criteria=(Criterion(name[:80], ""),)))
             raise OptionError(
                 f"what does {name!r} mean? {error}. Give --as TASK/ASPECT (`judgesmith list aspects`), or --criteria"
             ) from None
-        return cls(known, library=library, task=words.task, **own)
+        return cls(known, task=words.task, **own)

@@ -261,7 +261,7 @@ class StudyConfig(BaseModel):
     def files(self) -> dict[str, str]:
         """The files that settings name, with the beginnings of their hashes."""
         every = (self.settings, *(arm.settings for arm in self.arms))
-        named = [settings.get(key) for settings in every for key in ("criteria", "aspect_file")]
+        named = [settings.get("criteria") for settings in every]
         return {str(path): _hash(Path(path)) for path in dict.fromkeys(named) if path}
 
     def to_yaml(self, resolved: Mapping[str, Any]) -> str:

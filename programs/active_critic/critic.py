@@ -93,10 +93,8 @@ class ActiveCritic(Judge):
 
     @classmethod
     def in_words(cls, given: Mapping[str, Any], words: Words) -> Self:
-        if words.library_aspect or words.aspect_file:
-            raise OptionError(
-                "--as and --aspect-file are for the other methods; active-critic infers criteria (--criteria)"
-            )
+        if words.library_aspect:
+            raise OptionError("--as is for the other methods; active-critic infers criteria (--criteria)")
         if words.labels_aspect is None and not (words.task or words.criteria):
             raise OptionError("without labels to learn it from, say what is judged: --task, --criteria or both")
         if words.labels_aspect is None and given.get("variant") == "fine" and not words.criteria:

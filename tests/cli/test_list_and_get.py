@@ -245,15 +245,6 @@ def test_json_has_everything() -> None:
     assert [task["name"] for task in json.loads(shown(run("list", "aspects", "story", "--json")))["tasks"]] == ["story"]
 
 
-def test_a_file_is_shown_without_obeying_its_markup(tmp_path: Path) -> None:
-    path = tmp_path / "my.yaml"
-    path.write_text('tasks: {story: {aspects: {wit: {definition: "[red]x[/nope]", low: "\\x1b[2J", high: h}}}}')
-    said = shown(run("list", "aspects", "wit", "--file", path))
-    assert "[red]x[/nope]" in said
-    assert "\x1b[2J" not in said
-    assert "wit" in shown(run("list", "aspects", "story", "--file", path))
-
-
 @pytest.mark.parametrize(
     ("name", "why"),
     [

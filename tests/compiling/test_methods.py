@@ -46,11 +46,10 @@ def test_error_spans_from_labels_to_a_report(
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
-        (("--as", "fluency"), "--as and --aspect-file are for the other methods"),
+        (("--as", "fluency"), "--as is for the other methods"),
         (("--method", "openlgauge", "--as", "flunecy"), "did you mean"),
         (("--method", "openlgauge", "--as", "fluency", "--annotators", "a@9"), "between 0 and 2"),
         (("--method", "openlgauge", "--as", "fluency", "--annotators", "my model"), "cannot be saved"),
-        (("--method", "g-eval", "--aspect-file", "nowhere.yaml"), "nowhere.yaml"),
     ],
 )
 def test_what_does_not_fit_is_one_line(

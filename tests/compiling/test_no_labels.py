@@ -94,14 +94,7 @@ def test_what_cannot_be_is_said_and_nothing_saved(arguments: list[str], told: st
     "text",
     [
         "meaning: It keeps what is said: all of it.\nease: It is easy to read.\n",
-        "meaning: 'It keeps what is said: all of it.'\nease: It is easy to read.\n",
-        "- meaning: 'It keeps what is said: all of it.'\n- ease: It is easy to read.\n",
-        "- {name: meaning, definition: 'It keeps what is said: all of it.'}\n"
-        "- {name: ease, definition: It is easy to read.}\n",
-        "1. meaning: It keeps what is said: all of it.\n2. ease: It is easy to read.\n",
         '{"meaning": "It keeps what is said: all of it.", "ease": "It is easy to read."}',
-        '{"criteria": [{"name": "meaning", "definition": "It keeps what is said: all of it."},'
-        ' {"name": "ease", "definition": "It is easy to read."}]}',
     ],
 )
 def test_a_file_of_criteria_is_read_word_for_word(tmp_path: Path, text: str) -> None:
@@ -118,10 +111,10 @@ def test_a_file_of_criteria_is_read_word_for_word(tmp_path: Path, text: str) -> 
     [
         ("", "no criteria"),
         ("just words", "entry 1: 'just words'"),
-        ("- ease: It is easy.\n- {name: meaning, definition: ''}\n", "entry 2"),
-        ("- {name: meaning, definition: It is kept., weight: 3}\n", "entry 1"),
-        ("meaning: [a, b]\n", "entry 1"),
-        ("- ease: It is easy.\n- Ease: It reads well.\n", "Ease, ease more than once"),
+        ("ease: It is easy.\nmeaning:\n", "entry 2: 'meaning'"),
+        ('{"meaning": ["a", "b"]}', "entry 1: 'meaning'"),
+        ('["meaning"]', "entry 1: 'meaning'"),
+        ("ease: It is easy.\nEase: It reads well.\n", "Ease more than once"),
     ],
 )
 def test_an_entry_that_is_no_criterion_is_named(tmp_path: Path, text: str, said: str) -> None:

@@ -1,8 +1,7 @@
-"""The library of aspects: what it holds, how names are found, and what is said of a user's file."""
+"""The library of aspects: what it holds, and how names are found."""
 
 import tomllib
 from importlib.resources import files
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -21,16 +20,6 @@ PAPER = {
     "question-answering": 11,
     "simplification": 3,
 }
-
-
-@pytest.fixture
-def overlay(tmp_path: Path):
-    def write(text: str) -> Path:
-        path = tmp_path / "my.yaml"
-        path.write_text(text, encoding="utf-8")
-        return path
-
-    return write
 
 
 def test_the_tasks_have_the_papers_numbers_of_aspects() -> None:
@@ -57,6 +46,12 @@ def test_bad_things_are_marked_and_say_what_a_score_means() -> None:
     assert bad == {"hallucination", "redundancy"}
     assert "Reverse human scores" in aspects().find("hallucination").scoring
     assert "Reverse human scores" not in aspects().find("consistency").scoring
+
+
+def test_no_alias_is_of_two_aspects() -> None:
+    for task in aspects().tasks.values():
+        claimed = [alias for aspect in task.aspects.values() for alias in aspect.aliases if alias not in task.aspects]
+        assert len(claimed) == len(set(claimed)), task.name
 
 
 def test_the_benchmarks_names_of_aspects_are_found() -> None:
@@ -144,94 +139,3 @@ def test_an_aspect_cannot_be_changed() -> None:
         aspects().find("fluency").name = "other"
     with pytest.raises(TypeError):
         aspects().tasks["x"] = aspects().tasks["story"]  # type: ignore[index]
-
-
-# A user's file -------------------------------------------------------------------------------------------------------
-
-VOICE = "{definition: Whether it sounds like us., low: it could be anybody, high: it is us}"
-
-
-def test_a_file_changes_single_fields_and_adds_aspects_and_tasks(overlay) -> None:
-    path = overlay(
-        f"""
-tasks:
-  Dialogue:
-    aspects:
-      Fluency: {{low: "a mess, [bold] indeed"}}
-      brand voice: {VOICE}
-  contracts:
-    description: A contract was drafted.
-    source: brief
-    output: contract
-    aspects: {{clarity: {VOICE}}}
-"""
-    )
-    mine, packaged = aspects(path), aspects()
-    changed, original = mine.find("fluency", "dialogue"), packaged.find("fluency", "dialogue")
-    assert changed.low == "a mess, [bold] indeed"
-    assert changed.model_copy(update={"low": original.low}) == original
-    assert mine.find("brand_voice").task == "dialogue"
-    assert mine.find("clarity", "contracts").name == "clarity"
-    assert mine.task("contracts").output == "contract"
-    assert mine.find("coherence", "dialogue") == packaged.find("coherence", "dialogue")
-    with pytest.raises(OptionError):
-        packaged.find("brand voice")
-
-
-def test_an_alias_can_become_an_aspect(overlay) -> None:
-    mine = aspects(overlay(f"tasks: {{data-to-text: {{aspects: {{accuracy: {VOICE}}}}}}}"))
-    assert mine.find("accuracy", "data-to-text").name == "accuracy"
-    assert mine.find("correctness", "data-to-text").name == "correctness"
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("tasks: {dialogue: {aspects: {voice: {definition: x}}}}", r"aspects\.voice\.low is missing"),
-        ("tasks: {dialogue: {aspects: {fluency: {lwo: x}}}}", "unknown key 'lwo'; did you mean 'low'"),
-        ("tasks: {dialogue: {aspects: {fluency: {low: 3}}}}", r"fluency\.low: input should be a valid string"),
-        (
-            "tasks: {dialogue: {aspects: {fluency: {aliases: smooth}}}}",
-            r"fluency\.aliases: input should be a valid list",
-        ),
-        ("tasks: {dialogue: {aspects: {fluency: {negative: 1}}}}", r"fluency\.negative"),
-        ("tasks: {dialogue: {aspects: {fluency: {low: '  '}}}}", r"fluency\.low"),
-        ("tasks: {dialogue: {aspects: {fluency: }}}", "must have keys with values, not NoneType"),
-        ("tasks: {mine: {source: x, aspects: {}}}", r"tasks\.mine\.description is missing"),
-        ("task: {}", "unknown key 'task'; did you mean 'tasks'"),
-        ("tasks: {dialogue: {aspects: {1: {low: x}}}}", "the key 1 must be a text"),
-        ("tasks: {a: 1, a: 2}", "'a' appears twice"),
-        ("tasks: {a: [b: c", "line 1: no YAML"),
-        ("tasks: !!python/object/apply:os.getcwd []", "no YAML that can be read"),
-        ("tasks: {a: " + "[" * 1500, "no YAML that can be read"),
-        (
-            "tasks: {dialogue: {aspects: {one: {definition: d, low: l, high: h, aliases: [z]},"
-            " two: {definition: d, low: l, high: h, aliases: [Z]}}}}",
-            "'one' and 'two' share the alias 'Z'",
-        ),
-        (f"tasks: {{dialogue: {{aspects: {{a b: {VOICE}, a_b: {VOICE}}}}}}}", "'a b' and 'a_b' are one name"),
-    ],
-)
-def test_a_wrong_file_is_refused_by_name_and_key(overlay, text: str, words: str) -> None:
-    with pytest.raises(OptionError, match=words) as raised:
-        aspects(overlay(text))
-    assert str(raised.value).startswith("my.yaml")
-
-
-def test_several_problems_are_said_at_once(overlay) -> None:
-    many = ", ".join(f"a{i}: {{definition: x}}" for i in range(4))
-    with pytest.raises(OptionError) as raised:
-        aspects(overlay(f"tasks: {{story: {{aspects: {{{many}}}}}}}"))
-    lines = str(raised.value).splitlines()
-    assert len(lines) == 6
-    assert lines[-1] == "... and 3 more problems"  # 4 aspects without low and high: 8, of which 5 are shown
-
-
-def test_a_file_that_cannot_be_read_is_said_so(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="there is no such file"):
-        aspects(tmp_path / "nowhere.yaml")
-    with pytest.raises(OptionError, match="cannot be read"):
-        aspects(tmp_path)
-    (tmp_path / "bytes.yaml").write_bytes(b"\xff\xfe\xfa")
-    with pytest.raises(OptionError, match="not UTF-8"):
-        aspects(tmp_path / "bytes.yaml")

@@ -121,7 +121,7 @@ def test_an_attribute_is_the_option_and_assigning_checks_it() -> None:
 # From a command line or a settings file ------------------------------------------------------------------------------
 
 
-def test_an_aspect_comes_from_the_labels_the_library_or_the_users_words(tmp_path: Path) -> None:
+def test_an_aspect_comes_from_the_labels_the_library_or_the_users_words() -> None:
     by_name = DirectScorer.from_options({}, labels_aspect="fluency")
     assert by_name.aspect == "fluency"
     assert DirectScorer.from_options({}, labels_aspect="human_score").aspect == "overall"
@@ -132,11 +132,6 @@ def test_an_aspect_comes_from_the_labels_the_library_or_the_users_words(tmp_path
     assert (own.aspect, own.knowledge.criteria, own.knowledge.description) == (
         "Clarity", (CLARITY,), "Answers are judged."
     )  # fmt: skip
-    file = tmp_path / "aspects.yaml"
-    file.write_text(
-        "tasks: {general: {aspects: {wit: {definition: It is funny., low: it is dull, high: it is funny}}}}"
-    )
-    assert DirectScorer.from_options({}, labels_aspect="wit", aspect_file=file).aspect == "wit"
 
 
 @pytest.mark.parametrize(
@@ -146,7 +141,7 @@ def test_an_aspect_comes_from_the_labels_the_library_or_the_users_words(tmp_path
         ("direct", {"labels_aspect": "flunecy"}, "did you mean"),
         ("direct", {"criteria": [CLARITY, TRUTH]}, "one aspect is judged at a time"),
         ("pairs", {"criteria": [CLARITY], "library_aspect": "fluency"}, "give one"),
-        ("active-critic", {"labels_aspect": "fluency", "library_aspect": "fluency"}, "--as and --aspect-file"),
+        ("active-critic", {"labels_aspect": "fluency", "library_aspect": "fluency"}, "--as is for"),
         ("active-critic", {}, "say what is judged"),
         ("active-critic fine", {"task": "T."}, "give --criteria FILE"),
     ],

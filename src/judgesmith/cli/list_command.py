@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from rich.markup import escape
@@ -52,9 +51,6 @@ class List(Command, Json):
         "methods", "optimizers", "perturbations", "metrics", "presets", "aspects", "options", "data", "models"
     ] = argument(..., "The kind.", "WHAT")
     name: str | None = argument(None, "One of them, in full.", "NAME")
-    aspect_file: Path | None = flag(
-        None, "aspects: add those of this file, or change some by it.", "--file", metavar="MY.yaml"
-    )
     host: str | None = flag(None, "models: the address of Ollama.")
 
     def run(self) -> None:
@@ -117,7 +113,7 @@ class List(Command, Json):
     def _aspects(self) -> None:
         from ..programs.aspects import aspects
 
-        library = aspects(self.aspect_file)
+        library = aspects()
         task = library.tasks.get(self.name or "") or (None if self.name is None else _task(library, self.name))
         if self.name is not None and task is None:
             aspect = _aspect(library, self.name)
@@ -285,7 +281,6 @@ def _aspect_data(aspect: Aspect) -> dict[str, Any]:
 
 
 def _show_tasks(tasks: list[Task]) -> None:
-    from ..running.plain import clean
 
     for task in tasks:
         table = Table(
@@ -296,15 +291,14 @@ def _show_tasks(tasks: list[Task]) -> None:
         table.add_column(overflow="fold")
         for aspect in task.aspects.values():
             marks = " [yellow](more is worse)[/yellow]" if aspect.negative else ""
-            table.add_row(escape(clean(aspect.name)), escape(clean(aspect.definition)) + marks)
+            table.add_row(escape(aspect.name), escape(aspect.definition) + marks)
         out.print(table)
         inputs = task.source if task.context is None else f"{task.source}, {task.context}"
-        out.print(f"from: {clean(inputs)}; to: {clean(task.output)}\n", style="dim", markup=False)
+        out.print(f"from: {inputs}; to: {task.output}\n", style="dim", markup=False)
     out.print("`judgesmith list aspects TASK/ASPECT` prints one in full.", style="dim")
 
 
 def _show_aspect(library: AspectLibrary, aspect: Aspect) -> None:
-    from ..running.plain import clean
 
     task = library.tasks[aspect.task]
     table = _card()
@@ -322,7 +316,7 @@ def _show_aspect(library: AspectLibrary, aspect: Aspect) -> None:
         "also called": ", ".join(aspect.aliases) or "–",
         "task": task.description,
     }.items():
-        table.add_row(title, escape(clean(text)))
+        table.add_row(title, escape(text))
     out.print(table)
     same = [t.name for t in library.tasks.values() if t.name != aspect.task and aspect.name in t.aspects]
     if same:

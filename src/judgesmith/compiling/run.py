@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
-
-import yaml  # type: ignore[import-untyped,unused-ignore]
 
 from ..datasets.loading import read_labels
 from ..datasets.marks import Kind
@@ -33,7 +31,7 @@ METHOD, OPTIMIZER = "active-critic", "random-search"
 READ = "readings"
 #: Options of the run that only a method which infers its task has a use for.
 OF_INFERENCE = ("batches", "batch_size", "keep")
-CRITERIA_FORMS = "write lines `name: definition`, or JSON or YAML: {name: definition}, or a list of {name, definition}"
+CRITERIA_FORMS = "write lines `name: definition`, or JSON: {name: definition}"
 
 
 class RunOptions(JudgeInWords, CompileOptions):
@@ -224,7 +222,6 @@ def judge_in_words(
         given,
         labels_aspect=aspect,
         library_aspect=library_aspect,
-        aspect_file=words.aspect_file,
         criteria=read_criteria_file(words.criteria) if words.criteria else (),
         task=words.task,
     )
@@ -238,32 +235,20 @@ def read_criteria_file(path: Path) -> list[Criterion]:
     except (OSError, UnicodeDecodeError) as error:
         raise OptionError(f"--criteria {path}: {error}") from None
     try:
-        data = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - makes texts only; JSON is YAML, too
-    except (yaml.YAMLError, RecursionError):
-        data = None
-    if isinstance(data, dict) and isinstance(data.get("criteria"), dict | list):
-        data = data["criteria"]
-    if isinstance(data, dict) and set(data) == {"name", "definition"}:
-        data = [data]
-    if isinstance(data, dict):
-        data = [{name: definition} for name, definition in data.items()]
-    if not isinstance(data, list):  # lines whose definitions have colons of their own
-        data = [dict([line.split(":", 1)]) if ":" in line else line for line in text.splitlines() if line.strip()]
-    if not data:
+        data = json.loads(text, object_pairs_hook=list)
+    except (ValueError, RecursionError):
+        data = [tuple(line.split(":", 1)) for line in text.splitlines() if line.strip()]
+    if not data or not isinstance(data, list):
         raise OptionError(f"--criteria {path}: no criteria in it; {CRITERIA_FORMS}")
-    result = [_criterion(entry, f"--criteria {path}, entry {place}") for place, entry in enumerate(data, start=1)]
-    twice = {c.name for c in result if sum(c.name.casefold() == other.name.casefold() for other in result) > 1}
-    if twice:
-        raise OptionError(f"--criteria {path}: {', '.join(sorted(twice))} more than once; give each criterion once")
-    return result
-
-
-def _criterion(entry: Any, where: str) -> Criterion:
-    """{name, definition} or {name: definition}. Raises OptionError."""
-    if isinstance(entry, dict) and set(entry) == {"name", "definition"}:
-        entry = {entry["name"]: entry["definition"]}
-    if isinstance(entry, dict) and len(entry) == 1:
-        ((name, definition),) = entry.items()
-        if isinstance(name, str) and isinstance(definition, str) and name.strip() and definition.strip():
-            return Criterion(re.sub(r"^([-*•]|\d+[.)])\s+", "", name.strip()), " ".join(definition.split()))
-    raise OptionError(f"{where}: {str(entry)[:80]!r} is not a criterion; {CRITERIA_FORMS}")
+    result: dict[str, Criterion] = {}
+    for place, entry in enumerate(data, start=1):
+        words = [" ".join(word.split()) for word in entry if isinstance(word, str)] if isinstance(entry, tuple) else []
+        if len(words) != 2 or not all(words):
+            shown = entry[0] if isinstance(entry, tuple) else entry
+            raise OptionError(
+                f"--criteria {path}, entry {place}: {str(shown)[:80]!r} is not a criterion; {CRITERIA_FORMS}"
+            )
+        if words[0].casefold() in result:
+            raise OptionError(f"--criteria {path}: {words[0]} more than once; give each criterion once")
+        result[words[0].casefold()] = Criterion(*words)
+    return list(result.values())

@@ -21,10 +21,7 @@ class JudgeInWords(Options):
     """What is judged, in the user's words."""
 
     task: str = option("", "What is judged, in your words, instead of inferring it.")
-    criteria: Path | None = option(
-        None, "Your criteria instead of inferred ones: lines `name: definition`, or JSON or YAML."
-    )
-    aspect_file: Path | None = option(None, "A YAML file that adds aspects to the library or changes some.")
+    criteria: Path | None = option(None, "Your criteria instead of inferred ones: lines `name: definition`, or JSON.")
 
 
 class ReachOptions(Options):
