@@ -62,7 +62,7 @@ def test_empty_sides() -> None:
 
 def test_nothing_marked_at_all_is_agreement_and_said() -> None:
     found = span_agreement({"a": [], "b": []}, {"a": [], "b": []}, LENGTHS)
-    for which in ("micro", "macro", "weighted", "weighted_macro"):
+    for which in ("micro", "macro", "weighted"):
         assert values(found, which) == (1.0, 1.0, 1.0)
     assert math.isnan(found.touching.value)
     assert found.notes == ("neither side marked a place, which counts as full agreement",)
@@ -99,7 +99,7 @@ def test_without_severities_on_a_side_there_are_no_weighted_values() -> None:
     for judge, people, who in (([bare], [at(0, 4)], "the judge"), ([at(0, 4)], [bare], "people")):
         found = span_agreement({"a": judge}, {"a": people}, LENGTHS)
         assert values(found) == (1.0, 1.0, 1.0)
-        assert all(map(math.isnan, (*values(found, "weighted"), *values(found, "weighted_macro"))))
+        assert all(map(math.isnan, values(found, "weighted")))
         assert f"no severity-weighted values: {who} gave no severities" in found.notes
 
 
@@ -120,15 +120,11 @@ def test_omissions_are_left_out_and_counted() -> None:
     assert (found.predicted_omissions, found.gold_omissions, found.ungrounded) == (1, 2, 0)
 
 
-def test_what_was_not_found_counts_against_precision_only_when_asked() -> None:
-    # "nowhere" has 7 characters; an empty quotation counts 1.
-    judge, people = {"a": [at(0, 2), lost(), lost("")]}, {"a": [at(0, 2)]}
-    left_out = span_agreement(judge, people, LENGTHS)
-    against = span_agreement(judge, people, LENGTHS, ungrounded_against=True)
-    assert left_out.ungrounded == against.ungrounded == 2
-    assert values(left_out) == (1.0, 1.0, 1.0)
-    assert values(against) == pytest.approx((2 / 10, 1.0, 2 * 2 / 12))
-    assert against.touching.value == pytest.approx(1 / 3)
+def test_what_was_not_found_is_left_out_and_counted() -> None:
+    found = span_agreement({"a": [at(0, 2), lost(), lost("")]}, {"a": [at(0, 2)]}, LENGTHS)
+    assert found.ungrounded == 2
+    assert values(found) == (1.0, 1.0, 1.0)
+    assert "2 errors of the judge were not found in the text; they are left out" in found.notes
 
 
 @pytest.mark.parametrize("place", [(-1, 4), (5, 11), (3, 3), (4, 2), (None, 4), (0, None)])
@@ -185,7 +181,7 @@ def test_intervals_hold_the_value_and_come_from_documents() -> None:
     judge, people, lengths, documents = many()
     found = span_agreement(judge, people, lengths, documents)
     assert (found.texts, found.documents) == (40, 10)
-    for scores in (found.micro, found.macro, found.weighted, found.weighted_macro):
+    for scores in (found.micro, found.macro, found.weighted):
         for estimate in (scores.precision, scores.recall, scores.f1):
             assert estimate.low <= estimate.value <= estimate.high
     assert found.micro.f1.low < found.micro.f1.high
@@ -239,12 +235,12 @@ MARKS = st.fixed_dictionaries({i: st.lists(SPAN, max_size=4) for i in LENGTHS})
 def test_sides_change_places(judge: dict[str, list[Span]], people: dict[str, list[Span]]) -> None:
     one = span_agreement(judge, people, LENGTHS, rounds=0)
     other = span_agreement(people, judge, LENGTHS, rounds=0)
-    for which in ("micro", "macro", "weighted", "weighted_macro"):
+    for which in ("micro", "macro", "weighted"):
         p, r, f1 = values(one, which)
         if not math.isnan(f1):
             assert values(other, which) == pytest.approx((r, p, f1))
             assert 0 <= f1 <= 1
-            assert f1 <= values(one, which.replace("weighted_", "").replace("weighted", "micro"))[2] + 1e-9
+            assert f1 <= values(one, which.replace("weighted", "micro"))[2] + 1e-9
     assert one.touching == other.found or math.isnan(one.touching.value)
 
 
@@ -252,7 +248,7 @@ def test_sides_change_places(judge: dict[str, list[Span]], people: dict[str, lis
 @given(MARKS)
 def test_agreement_with_oneself_is_full(marks: dict[str, list[Span]]) -> None:
     found = span_agreement(marks, marks, LENGTHS, rounds=0)
-    for which in ("micro", "macro", "weighted", "weighted_macro"):
+    for which in ("micro", "macro", "weighted"):
         assert values(found, which) == pytest.approx((1.0, 1.0, 1.0))
 
 

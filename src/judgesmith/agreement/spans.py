@@ -10,9 +10,9 @@ Severity-weighted: a shared character is worth 1 - |difference of severities| / 
 against major (4) earns the half that WMT's span tasks give. Their rule for overlaps is more lenient: where people have
 both severities on a character, WMT takes either.
 
-Errors without a place cannot share characters: omissions are left out and counted; predictions that were not found in
-the text too, unless they are asked to count against precision, with as many characters as they quote (at least 1). With
-several people a text's counts are the mean over its people, each of them taken as the standard in turn.
+Errors without a place (omissions, and predictions that were not found in the text) cannot share characters: they are
+left out and counted. With several people a text's counts are the mean over its people, each of them taken as the
+standard in turn.
 
 Sources: WMT23 quality estimation task 2 (Blain et al. 2023, Findings) and WMT25 evaluation subtask 2 for characters,
 half credit, and the values on empty sides.
@@ -41,8 +41,6 @@ class MarkedSpan(Protocol):
     found."""
 
     @property
-    def text(self) -> str: ...
-    @property
     def start(self) -> int | None: ...
     @property
     def end(self) -> int | None: ...
@@ -69,22 +67,20 @@ class Scores:
 class SpanAgreement:
     """How far the marked places agree; the measures are defined above.
 
-    micro, macro: places alone. weighted, weighted_macro: with severities, NaN where one side gives none.
+    micro, macro: places alone. weighted: with severities (micro), NaN where one side gives none.
     touching: share of predicted spans with a character that people marked too; found: share of people's spans with one
         that the judge marked too; NaN without spans. A judge that marks everything has both at 1.
     texts: compared. documents: resampled. people: the most who read one text.
     clean: texts without a mark; each counts 1 in the macro means.
     unpredicted: texts with people's marks but without a prediction.
     predicted, gold: spans with a place, people's added up over all of them.
-    predicted_omissions, gold_omissions, ungrounded: without a place, left out, or the last `ungrounded_against`
-        precision.
+    predicted_omissions, gold_omissions, ungrounded: without a place, left out.
     unrated: shared characters without a severity, left out of the weighted measures.
     """
 
     micro: Scores
     macro: Scores
     weighted: Scores
-    weighted_macro: Scores
     touching: Estimate
     found: Estimate
     texts: int
@@ -97,7 +93,6 @@ class SpanAgreement:
     predicted_omissions: int
     gold_omissions: int
     ungrounded: int
-    ungrounded_against: bool
     unrated: int
     rounds: int
     confidence: float
@@ -127,14 +122,12 @@ def span_agreement(
     rounds: int = 1000,
     confidence: float = 0.95,
     seed: int = 0,
-    ungrounded_against: bool = False,
 ) -> SpanAgreement:
     """A judge's spans against people's, with percentile bootstrap intervals over documents.
 
     predicted: a text on which the judge failed must be absent, not empty.
     gold: of one person, or of each of several; a text that a person did not read is absent.
     lengths: characters of each output. documents: id -> document; without it, each text is its own.
-    ungrounded_against: count predictions that were not found in the text against precision.
     Offsets outside the text are taken for not found. Raises OptionError where nothing can be compared, and for a text
     without a length or a document.
     """
@@ -154,7 +147,7 @@ def span_agreement(
     judge = _tally((predicted[identity], lengths[identity]) for identity in pairs)
     persons = _tally((marked[i], lengths[i]) for marked in people for i in marked if i in pairs)
     drawing = {"rounds": rounds, "confidence": confidence, "seed": seed}
-    found = _agreement(pairs, lengths, documents, judge, persons, ungrounded_against, drawing)
+    found = _agreement(pairs, lengths, documents, judge, persons, drawing)
     return replace(found, unpredicted=len(read) - len(pairs))
 
 
@@ -180,7 +173,7 @@ def human_span_agreement(
     _check(pairs, lengths, documents)
     persons = _tally((marked[i], lengths[i]) for marked in people for i in marked if i in pairs)
     drawing = {"rounds": rounds, "confidence": confidence, "seed": seed}
-    found = _agreement(pairs, lengths, documents, persons, persons, False, drawing)
+    found = _agreement(pairs, lengths, documents, persons, persons, drawing)
     return replace(found, people=max(sum(i in marked for marked in people) for i in pairs))
 
 
@@ -213,7 +206,7 @@ def _tally(sides: Iterable[tuple[Sequence[MarkedSpan], int]]) -> _Tally:
             where = _place(span, length)
             placed += where is not None
             rated += where is not None and not math.isnan(span.severity)
-            lost = where is None and _is_lost(span)
+            lost = where is None and span.how != "omission"
             ungrounded += lost
             omissions += where is None and not lost
     return _Tally(placed, rated, omissions, ungrounded)
@@ -232,16 +225,15 @@ def _agreement(
     documents: Mapping[str, Hashable] | None,
     judge: _Tally,
     persons: _Tally,
-    against: bool,
     drawing: Mapping[str, Any],
 ) -> SpanAgreement:
     compared = [(text, i, len(sides), *pair) for text, (i, sides) in enumerate(pairs.items()) for pair in sides]
-    counts = np.array([_compare(a, b, lengths[i], against) for _, i, _, a, b in compared])
+    counts = np.array([_compare(a, b, lengths[i]) for _, i, _, a, b in compared])
     text = np.array([place for place, *_ in compared])
     clean = int((np.bincount(text, counts[:, _AT["predicted"]] + counts[:, _AT["gold"]]) == 0).sum())
     unrated = int(counts[:, _AT["unrated"]].sum())
     # A text's own scores are for the macro means; several people's comparisons of a text count as one text.
-    columns = np.concatenate([counts, _plain(counts), _weighted(counts), np.ones((len(counts), 1))], axis=1)
+    columns = np.concatenate([counts, _plain(counts), np.ones((len(counts), 1))], axis=1)
     columns = columns / np.array([sides for _, _, sides, *_ in compared])[:, None]
     ids = range(len(pairs)) if documents is None else [documents[identity] for identity in pairs]
     sums = sums_by(id_codes(ids, len(pairs), "documents")[text], *columns.T)
@@ -253,20 +245,17 @@ def _agreement(
         return _measures(drawn @ sums, not unweighable)
 
     estimates = estimates_of(measures, len(sums), **drawing)
-    micro, macro, weighted, weighted_macro = (Scores(*estimates[i : i + 3]) for i in range(0, 12, 3))
+    micro, macro, weighted = (Scores(*estimates[i : i + 3]) for i in range(0, 9, 3))
     return SpanAgreement(
-        micro, macro, weighted, weighted_macro,
-        touching=estimates[12], found=estimates[13], texts=len(pairs), documents=len(sums),
+        micro, macro, weighted, touching=estimates[9], found=estimates[10], texts=len(pairs), documents=len(sums),
         people=max(map(len, pairs.values())), clean=clean, unpredicted=0, predicted=judge.placed, gold=persons.placed,
         predicted_omissions=judge.omissions, gold_omissions=persons.omissions, ungrounded=judge.ungrounded,
-        ungrounded_against=against, unrated=unrated,
-        notes=tuple(_notes(judge, persons, clean, against, unrated, unweighable)), **drawing,
+        unrated=unrated,
+        notes=tuple(_notes(judge, persons, clean, unrated, unweighable)), **drawing,
     )  # fmt: skip
 
 
-def _notes(
-    judge: _Tally, gold: _Tally, clean: int, against: bool, unrated: int, unweighable: Sequence[str]
-) -> Iterable[str]:
+def _notes(judge: _Tally, gold: _Tally, clean: int, unrated: int, unweighable: Sequence[str]) -> Iterable[str]:
     if not judge.placed and not gold.placed:
         yield "neither side marked a place, which counts as full agreement"
     elif not judge.placed:
@@ -278,27 +267,25 @@ def _notes(
     if judge.omissions or gold.omissions:
         yield f"omissions have no place and are left out: {judge.omissions} of the judge, {gold.omissions} of people"
     if judge.ungrounded:
-        how = "count against precision" if against else "are left out"
-        yield f"{judge.ungrounded} errors of the judge were not found in the text; they {how}"
+        yield f"{judge.ungrounded} errors of the judge were not found in the text; they are left out"
     if unweighable:
         yield f"no severity-weighted values: {' and '.join(unweighable)} gave no severities"
     elif unrated:
         yield f"{unrated} shared characters lack a severity and are left out of the severity-weighted values"
 
 
-def _compare(predicted: Sequence[MarkedSpan], gold: Sequence[MarkedSpan], length: int, against: bool) -> list[float]:
+def _compare(predicted: Sequence[MarkedSpan], gold: Sequence[MarkedSpan], length: int) -> list[float]:
     """The counts of one text against one person."""
     (ours, a), (theirs, b) = _marks(predicted, length), _marks(gold, length)
-    lost = [span for span in predicted if _place(span, length) is None and _is_lost(span)] if against else []
     both = (a > 0) & (b > 0)
     missing = both & ((a == _UNRATED) | (b == _UNRATED))
     rated, left = both & ~missing, int(missing.sum())
-    marked, theirs_marked = (a > 0).sum() + sum(max(1, len(span.text)) for span in lost), (b > 0).sum()
+    marked, theirs_marked = (a > 0).sum(), (b > 0).sum()
     n = {
         "shared": both.sum(), "predicted": marked, "gold": theirs_marked,
         "credit": (1.0 - np.abs(a[rated] - b[rated]) / 4.0).sum(),  # severities run from 1 to 5
         "rated_predicted": marked - left, "rated_gold": theirs_marked - left, "unrated": left,
-        "spans": len(ours) + len(lost), "touching": sum(bool((b[s:e] > 0).any()) for s, e in ours),
+        "spans": len(ours), "touching": sum(bool((b[s:e] > 0).any()) for s, e in ours),
         "gold_spans": len(theirs), "found": sum(bool((a[s:e] > 0).any()) for s, e in theirs),
     }  # fmt: skip
     return [float(n[name]) for name in _COUNTS]
@@ -327,11 +314,6 @@ def _place(span: MarkedSpan, length: int) -> tuple[int, int] | None:
     return span.start, span.end
 
 
-def _is_lost(span: MarkedSpan) -> bool:
-    """Of a span without a place: whether it was not found, rather than an omission."""
-    return span.how != "omission"
-
-
 # Measuring -----------------------------------------------------------------------------------------------------------
 
 
@@ -353,13 +335,13 @@ def _share(part: Vector, whole: Vector, empty: float = 1.0) -> Vector:
 
 
 def _measures(totals: Vector, weighable: bool) -> Vector:
-    """Micro and macro, plain and weighted scores, then the two shares of spans: (lines, 14)."""
+    """Micro, macro and weighted scores, then the two shares of spans: (lines, 11)."""
     own = totals[:, len(_COUNTS) : -1] / totals[:, -1:]  # the last column has the texts
     shares = [
         _share(totals[:, _AT[part]], totals[:, _AT[whole]], np.nan)
         for part, whole in (("touching", "spans"), ("found", "gold_spans"))
     ]
-    table = np.column_stack([_plain(totals), own[:, :3], _weighted(totals), own[:, 3:], *shares])
+    table = np.column_stack([_plain(totals), own, _weighted(totals), *shares])
     if not weighable:
-        table[:, 6:12] = np.nan
+        table[:, 6:9] = np.nan
     return table

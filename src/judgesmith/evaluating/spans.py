@@ -195,7 +195,6 @@ def _lines(found: SpanAgreement) -> Iterator[tuple[str, Scores]]:
     yield "per text (macro)", found.macro
     if not math.isnan(found.weighted.f1.value):
         yield "by severity (micro)", found.weighted
-        yield "by severity (macro)", found.weighted_macro
 
 
 def _cell(estimate: Estimate) -> str:
