@@ -1,11 +1,11 @@
-"""Tests between judges, ties, and people's own agreement: by hand, against published figures, and under the null."""
+"""Tests between judges, and people's own agreement: by hand, against published figures, and under the null."""
 
 import itertools
 import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -17,7 +17,6 @@ from judgesmith.agreement.significance import (
     holm,
     krippendorff_alpha,
     paired_bootstrap,
-    pairwise_accuracy,
     permutation_test,
     rater_ceiling,
     williams_test,
@@ -275,81 +274,6 @@ def test_holm_keeps_the_order_and_lies_between_raw_and_bonferroni(p):
     assert (adjusted <= np.minimum(np.array(p) * len(p), 1) + 1e-15).all()
     order = np.argsort(p)
     assert (np.diff(adjusted[order]) >= 0).all()
-
-
-# Ties ----------------------------------------------------------------------------------------------------------------
-
-
-def test_pairwise_accuracy_by_hand():
-    # human 1 1 2 3, predicted 1 1.1 1.9 1.5. Pairs (gap, people): ab .1 tied, ac .9 alike, ad .5 alike,
-    # bc .8 alike, bd .4 alike, cd .4 against. epsilon 0: 4/6; .1: ab is won -> 5/6; .4: bd is lost -> 4/6.
-    x, y = [1, 1.1, 1.9, 1.5], [1, 1, 2, 3]
-    found = pairwise_accuracy(x, y)
-    assert found.value == pytest.approx(5 / 6)
-    assert found.epsilon == pytest.approx(0.1)
-    assert (found.pairs, found.n, found.failed) == (6, 1, 0)
-    assert pairwise_accuracy(x, y, epsilon=0).value == pytest.approx(4 / 6)
-    assert pairwise_accuracy(x, y, epsilon=0.45).value == pytest.approx(4 / 6)
-    assert pairwise_accuracy(x, y, epsilon=9).value == pytest.approx(1 / 6)  # all tied: right for ab only
-
-
-def test_gaps_that_rounding_parts_are_tied_together():
-    # gaps .1 and .2 - .1, .3 - .2 differ in the last digit, so no epsilon may tell them apart. People: ab tied, bc not:
-    # at epsilon 0 ab is lost (2/3), at .1 ab is won and bc lost (2/3), at .2 all are tied (1/3)
-    x, y = [0.1, 0.2, 0.3], [1, 1, 2]
-    assert x[2] - x[1] != x[1] - x[0]
-    for order in itertools.permutations(range(3)):
-        found = pairwise_accuracy([x[i] for i in order], [y[i] for i in order])
-        assert found.value == pytest.approx(2 / 3)
-        assert found.epsilon == 0
-    assert pairwise_accuracy(x, y, epsilon=0.1).value == pytest.approx(2 / 3)
-
-
-def test_pairwise_accuracy_is_the_mean_over_documents():
-    # document a: 3 pairs, all alike; document b: 1 pair, the other way round; c has one row -> (1 + 0) / 2
-    found = pairwise_accuracy([1, 2, 3, 1, 2, 7], [1, 2, 3, 2, 1, 7], documents="aaabbc", epsilon=0)
-    assert found.value == pytest.approx(0.5)
-    assert (found.pairs, found.n) == (4, 2)
-
-
-def brute_accuracy(x, y, doc, epsilon):
-    values = []
-    for d in dict.fromkeys(doc):
-        rows = [i for i in range(len(x)) if doc[i] == d]
-        right = [
-            y[i] == y[j] if abs(x[i] - x[j]) <= epsilon else (x[i] - x[j]) * (y[i] - y[j]) > 0
-            for i, j in itertools.combinations(rows, 2)
-        ]
-        if right:
-            values.append(sum(right) / len(right))
-    return sum(values) / len(values)
-
-
-@given(st.integers(0, 2**32 - 1))
-@settings(max_examples=50)
-def test_pairwise_accuracy_equals_trying_every_epsilon(seed):
-    rng = np.random.default_rng(seed)
-    n = int(rng.integers(4, 25))
-    doc = [*rng.integers(0, 3, n - 4).tolist(), 0, 0, 1, 1]
-    x, y = rng.integers(0, 8, n).astype(float), rng.integers(0, 4, n).astype(float)
-    tried = {e: brute_accuracy(x, y, doc, e) for e in range(8)}  # whole numbers: no other gap occurs
-    found = pairwise_accuracy(x, y, documents=doc)
-    assert found.value == pytest.approx(max(tried.values()))
-    assert found.epsilon == min(e for e, value in tried.items() if value >= max(tried.values()) - 1e-12)
-    for e, value in tried.items():
-        assert pairwise_accuracy(x, y, documents=doc, epsilon=e).value == pytest.approx(value)
-
-
-def test_pairwise_accuracy_without_pairs_and_with_failures():
-    assert math.isnan(pairwise_accuracy([1], [1]).value)
-    assert math.isnan(pairwise_accuracy([], []).value)
-    assert pairwise_accuracy([1, None], [1, 2]).reason == "no two rows to compare"
-    found = pairwise_accuracy([1, None, 3], [1, 9, 2])
-    assert (found.value, found.pairs, found.failed) == (1, 1, 1)
-    with pytest.raises(OptionError, match="epsilon is -1"):
-        pairwise_accuracy([1, 2], [1, 2], epsilon=-1)
-    with pytest.raises(OptionError, match="pass documents"):
-        pairwise_accuracy(range(5000), range(5000))
 
 
 # Raters --------------------------------------------------------------------------------------------------------------

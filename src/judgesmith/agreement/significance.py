@@ -1,4 +1,4 @@
-"""Is one judge really better than another, how are ties to be counted, and how well do people agree themselves?"""
+"""Is one judge really better than another, and how well do people agree themselves?"""
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,6 @@ from .correlation import (
     Level,
     Vector,
     correlate,
-    id_codes,
     impute,
     level_codes,
     mean_defined,
@@ -31,7 +30,6 @@ from .resampling import Agreement, Measure, check, defined, too_often
 Flags = npt.NDArray[np.bool_]
 
 _CELLS = 1_000_000  # scores held at a time in a permutation test
-_PAIRS = 8_000_000  # pairs that a choice of epsilon may sort, about 300 MB
 
 
 @dataclass(frozen=True)
@@ -242,91 +240,6 @@ def holm(p_values: npt.ArrayLike) -> Vector:
     steps = p[order] * np.arange(len(order), 0, -1)
     adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
     return adjusted
-
-
-# Ties ----------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class PairwiseAccuracy:
-    """Share of pairs that judge and people order alike, ties included, in [0, 1]; NaN with a `reason` without pairs.
-
-    epsilon: predictions at most this far apart count as tied. pairs: compared. n: documents used (1 if pooled).
-    failed: rows without a prediction, left out.
-    """
-
-    value: float
-    epsilon: float
-    pairs: int
-    n: int
-    failed: int
-    reason: str | None = None
-
-
-def pairwise_accuracy(
-    predicted: npt.ArrayLike,
-    human: npt.ArrayLike,
-    *,
-    documents: Iterable[Hashable] | None = None,
-    epsilon: float | None = None,
-) -> PairwiseAccuracy:
-    """Pairwise accuracy with tie calibration, acc*_eq: the mean over documents of the share of pairs that both order
-    alike or both hold for tied; documents=None compares all rows with each other.
-
-    epsilon=None takes the one that fits these rows best, the smallest if several do, which flatters the judge: to
-    report an accuracy, choose epsilon on other rows. Raises OptionError above 8 million pairs.
-    Source: Deutsch, Foster & Freitag 2023, "Ties Matter", EMNLP.
-    """
-    x, y = pair(predicted, human)
-    doc = np.zeros(len(x), dtype=np.intp) if documents is None else id_codes(documents, len(x), "documents")
-    if epsilon is not None and not 0 <= epsilon < np.inf:
-        raise OptionError(f"epsilon is {epsilon}; it is a distance between two predictions, 0 or more")
-    usable = ~np.isnan(x)
-    failed = len(x) - int(usable.sum())
-    x, y, doc = x[usable], y[usable], doc[usable]
-    sizes = np.bincount(doc) if len(doc) else np.zeros(0, dtype=np.intp)
-    counts = sizes * (sizes - 1) // 2
-    pairs, used = int(counts.sum()), int(np.count_nonzero(counts))
-    if pairs == 0:
-        return PairwiseAccuracy(np.nan, np.nan if epsilon is None else epsilon, 0, 0, failed, "no two rows to compare")
-    if pairs > _PAIRS:
-        raise OptionError(f"{len(x)} rows make {pairs} pairs, above {_PAIRS}; pass documents=… or fewer rows")
-    gaps, tied, alike, weight = _pairs(x, y, doc, sizes)
-    weight /= used
-    slack = rounding(x)
-    if epsilon is None:
-        # From epsilon 0 upwards, each gap that becomes a tie gains a pair that people tied and loses one ordered alike.
-        order = np.argsort(gaps)
-        gaps, gain = gaps[order], ((tied.astype(np.float64) - alike) * weight)[order]
-        last = np.flatnonzero(np.append(np.diff(gaps) > slack, True))  # equal gaps become ties together
-        steps = np.append(0.0, np.cumsum(gain)[last])
-        thresholds = np.append(0.0, gaps[last])
-        if gaps[0] <= slack:  # equal predictions are tied at any epsilon
-            steps, thresholds = steps[1:], thresholds[1:]
-        value = float((alike * weight).sum() + steps.max())
-        best = int(np.flatnonzero(steps >= steps.max() - 1e-12)[0])
-        return PairwiseAccuracy(min(value, 1.0), float(thresholds[best]), pairs, used, failed)
-    value = float((np.where(gaps <= epsilon + slack, tied, alike) * weight).sum())
-    return PairwiseAccuracy(min(value, 1.0), epsilon, pairs, used, failed)
-
-
-def rounding(x: Vector) -> float:
-    """Differences of two gaps up to this are rounding noise: .3 - .2 is as wide as .2 - .1."""
-    return 1e-12 * float(np.abs(x).max(initial=0.0))
-
-
-def _pairs(x: Vector, y: Vector, doc: Codes, sizes: Codes) -> tuple[Vector, Flags, Flags, Vector]:
-    """For all pairs within documents: |difference of x|, whether y ties, whether both order alike, 1 / pairs of it."""
-    order = np.argsort(doc, kind="stable")
-    parts = []
-    for rows in np.split(order, np.cumsum(sizes)[:-1]):
-        if len(rows) > 1:
-            i, j = np.triu_indices(len(rows), 1)
-            dx, dy = x[rows[i]] - x[rows[j]], y[rows[i]] - y[rows[j]]
-            alike = ((dx > 0) & (dy > 0)) | ((dx < 0) & (dy < 0))
-            parts.append((np.abs(dx), dy == 0, alike, np.full(len(dx), 1 / len(dx))))
-    gaps, ties, agreed, weights = zip(*parts, strict=True)
-    return np.concatenate(gaps), np.concatenate(ties), np.concatenate(agreed), np.concatenate(weights)
 
 
 # Raters --------------------------------------------------------------------------------------------------------------

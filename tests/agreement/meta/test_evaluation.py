@@ -14,11 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judgesmith.agreement.meta.accuracy import accuracy
 from judgesmith.agreement.meta.evaluation import MANY, meta_evaluate
-from judgesmith.agreement.meta.inputs import Aspect, EvaluationOptions
-from judgesmith.agreement.resampling import Measure, bootstrap_q, drawn_again
-from judgesmith.agreement.significance import pairwise_accuracy
+from judgesmith.agreement.resampling import Measure, bootstrap_q
 from judgesmith.errors import LabelsError, OptionError
 from judgesmith.evaluating.gate import Gate
 
@@ -208,97 +205,6 @@ def test_many_rows_give_ceilings_by_batches() -> None:
         {"j": truth}, ratings.mean(axis=1), ratings={"overall": ratings}, coefficients=("pearson",), rounds=10
     ).ceiling.iloc[0]
     assert row["low"] < row["value"] < row["high"] < row["low"] + 0.05  # r = .5
-
-
-# Accuracy ------------------------------------------------------------------------------------------------------------
-
-
-def brute_accuracy(x: Any, y: Any, groups: Any, epsilon: float) -> float:
-    """acc_eq as papers define it: mean over groups of the share of pairs ordered or tied alike."""
-    shares = []
-    for group in dict.fromkeys(groups):
-        pairs = itertools.combinations([i for i, g in enumerate(groups) if g == group], 2)
-        right = [y[i] == y[j] if abs(x[i] - x[j]) <= epsilon else (x[i] - x[j]) * (y[i] - y[j]) > 0 for i, j in pairs]
-        if right:
-            shares.append(np.mean(right))
-    return float(np.mean(shares))
-
-
-def test_cross_fitted_accuracy_by_brute_force() -> None:
-    data = table(documents=8, systems=4)
-    x, y, doc = data["predicted"], data["human"], data["documents"]
-    result = evaluate(data, coefficients=("accuracy",), rounds=0, seed=3)
-    half = np.random.default_rng(3).permutation(8) % 2
-    sides = []
-    for side in (0, 1):
-        other, mine = half[doc] != side, half[doc] == side
-        tried = sorted({0.0, *(round(abs(a - b), 10) for a in x for b in x)})
-        scores = [brute_accuracy(x[other], y[other], doc[other], e + 1e-9) for e in tried]
-        epsilon = tried[int(np.flatnonzero(np.array(scores) >= max(scores) - 1e-12)[0])] + 1e-9
-        sides.append(brute_accuracy(x[mine], y[mine], doc[mine], epsilon))
-    found = result.cell("judge", "overall", "sample", "accuracy_cross")
-    assert found["value"] == pytest.approx(np.mean(sides))  # four documents on either side, none without pairs
-    assert result.cell("judge", "overall", "sample", "accuracy")["value"] == pytest.approx(
-        max(brute_accuracy(x, y, doc, e + 1e-9) for e in tried)
-    )
-
-
-def test_accuracy_of_a_judge_that_guesses_is_flattered_unless_cross_fitted() -> None:
-    # Guesses on few documents: the best epsilon gains some luck, another half's does not.
-    plain, cross = [], []
-    for seed in range(30):
-        data = table(documents=6, systems=4, seed=seed, noise=50.0)
-        result = evaluate(data, coefficients=("accuracy",), rounds=0, seed=seed)
-        for name, values in (("accuracy", plain), ("accuracy_cross", cross)):
-            values.append(result.cell("judge", "overall", "sample", name)["value"])
-    assert np.mean(plain) > np.mean(cross) + 0.02
-
-
-def test_pairwise_accuracy_of_systems_by_hand() -> None:
-    # Means of the judge 1 2 4 3, of people 1 2 3 4: one of six pairs the other way round.
-    result = meta_evaluate(
-        {"j": [0, 2, 1, 3, 4, 4, 3, 3]},
-        [1, 1, 2, 2, 3, 3, 4, 4],
-        systems=list("aabbccdd"),
-        coefficients=("accuracy",),
-        rounds=50,
-    )
-    cell = result.cell("j", "overall", "system", "accuracy")
-    assert cell["value"] == pytest.approx(5 / 6) and cell["n"] == 4
-    assert not ((result.agreement["level"] == "system") & (result.agreement["coefficient"] == "accuracy_cross")).any()
-
-
-@pytest.mark.parametrize("level", ["pooled", "sample", "system"])
-def test_resampled_accuracy_equals_the_rows_written_out(level: str) -> None:
-    """Documents drawn, done slowly: all pairs of drawn rows, but not of a row with its own copies."""
-    data = table(documents=6, systems=4)
-    x, y, doc = data["predicted"], data["human"], data["documents"]
-    sys = np.unique(data["systems"], return_inverse=True)[1]
-    aspect = Aspect("overall", y, {"j": x}, np.ones(len(y), dtype=bool), doc, sys)
-    cell = accuracy(aspect, "j", level, EvaluationOptions(rounds=15, seed=1))  # type: ignore[arg-type]
-    epsilon = pairwise_accuracy(x, y, documents=doc if level == "sample" else None).epsilon
-    assert cell.drawn is not None and 0 <= cell.low < cell.value <= cell.high <= 1
-    for value, t in zip(cell.drawn, drawn_again(np.asarray, 6, 15, 1), strict=True):
-        if level == "system":
-            means = [[(t[doc] * v)[sys == s].sum() / t[doc][sys == s].sum() for s in range(4)] for v in (x, y)]
-            units, w, groups, eps = (np.array(means[0]), np.array(means[1])), np.ones(4), np.zeros(4), 1e-9
-        else:
-            w = t[doc] if level == "pooled" else np.ones(len(x))
-            units, groups, eps = (x, y), doc if level == "sample" else np.zeros(len(x)), epsilon
-        shares, weights = [], []
-        for group in np.unique(groups):
-            rows = np.flatnonzero(groups == group)
-            right = total = 0.0
-            for i, j in itertools.combinations(rows, 2):
-                dx, dy = units[0][i] - units[0][j], units[1][i] - units[1][j]
-                dy = 0.0 if abs(dy) < 1e-9 else dy
-                total += w[i] * w[j]
-                right += w[i] * w[j] * (dy == 0 if abs(dx) <= eps else dx * dy > 0)
-            if total:
-                shares.append(right / total)
-                weights.append(t[int(group)] if level == "sample" else 1)
-        slow = np.average(shares, weights=weights) if sum(weights) else math.nan
-        assert value == pytest.approx(slow, nan_ok=True)
 
 
 # Other agreement -----------------------------------------------------------------------------------------------------

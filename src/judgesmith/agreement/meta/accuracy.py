@@ -14,11 +14,10 @@ import numpy as np
 
 from ..correlation import Codes, Level, Vector
 from ..resampling import Agreement, Statistic, Systems, mean_drawn
-from ..significance import pairwise_accuracy, rounding
 from .inputs import Aspect, How, Units
 from .intervals import Cell
 
-MOST_ROWS = 4000  # pooled: more make too many pairs
+MOST_PAIRS = 8_000_000  # about 300 MB
 
 
 def accuracy(aspect: Aspect, judge: str, level: Level, how: How, *, cross: bool = False) -> Cell:
@@ -30,35 +29,67 @@ def accuracy(aspect: Aspect, judge: str, level: Level, how: How, *, cross: bool 
     every = {"pooled": len(y), "sample": len(np.unique(aspect.units)), "system": aspect.systems}[level]
     cell = Cell(math.nan, 0, every, int((~usable).sum()), len(y), None)
     x, y = x[usable], y[usable]
+    group = units.doc if level == "sample" else np.zeros(len(x), dtype=np.intp)
+    sizes = np.bincount(group)
+    pairs = int((sizes * (sizes - 1) // 2).sum())
     if level == "system":
         cell.n = units.systems
         if units.systems < 2:
             cell.reason = f"{units.systems} systems with a prediction, at least 2 are needed"
         else:
             _bound(cell, _of_systems(x, y, units), units, units.systems**2, how)
-    elif level == "pooled" and len(aspect.y) > MOST_ROWS:
-        cell.reason = f"{len(aspect.y)} rows make too many pairs; take level sample"
-        return cell
+    elif pairs > MOST_PAIRS:
+        cell.reason = f"{len(x)} rows make too many pairs" + "; take level sample" * (level == "pooled")
     else:
-        found = pairwise_accuracy(x, y, documents=units.doc if level == "sample" else None)
-        cell.n, cell.reason = found.n if level == "sample" else len(x), found.reason
-        if found.reason is None:
-            epsilon, half = np.full(units.documents, found.epsilon), np.zeros(units.documents, dtype=np.intp)
-            if cross:
-                half = np.random.default_rng(how.seed).permutation(units.documents) % 2
-                epsilon = np.array([_fitted(x, y, units, half == side, level) for side in (0, 1)])[1 - half]
-            if np.isnan(epsilon).any():
-                cell.reason = "too few documents to choose epsilon on half of them"
-            else:
-                within = _within if level == "sample" else _pooled
-                _bound(cell, within(x, y, units, epsilon + rounding(x), half), units, len(x), how)
+        cell.n = int(np.count_nonzero(sizes > 1)) if level == "sample" else len(x)
+        half = np.zeros(units.documents, dtype=np.intp)
+        if not pairs:
+            cell.reason, epsilon = "no two rows to compare", np.full(1, np.nan)
+        elif cross:
+            half = np.random.default_rng(how.seed).permutation(units.documents) % 2
+            sides = [half[units.doc] == side for side in (0, 1)]
+            epsilon = np.array([fitted_epsilon(x[rows], y[rows], group[rows]) for rows in sides])[1 - half]
+            cell.reason = "too few documents to choose epsilon on half of them" if np.isnan(epsilon).any() else None
+        else:
+            epsilon = np.full(units.documents, fitted_epsilon(x, y, group))
+        if cell.reason is None:
+            within = _within if level == "sample" else _pooled
+            _bound(cell, within(x, y, units, epsilon + _rounding(x), half), units, len(x), how)
     cell.skipped = every - cell.n
     return cell
 
 
-def _fitted(x: Vector, y: Vector, units: Units, documents: Any, level: Level) -> float:
-    rows = documents[units.doc]
-    return pairwise_accuracy(x[rows], y[rows], documents=units.doc[rows] if level == "sample" else None).epsilon
+def fitted_epsilon(x: Vector, y: Vector, group: Codes) -> float:
+    """The distance up to which two predictions count as tied that makes the mean over groups of the share of pairs that
+    both order or tie alike highest, the least if several do; NaN without pairs."""
+    parts = []
+    for rows in _groups(group):
+        i, j = np.triu_indices(len(rows), 1)
+        dx, dy = x[rows[i]] - x[rows[j]], y[rows[i]] - y[rows[j]]
+        # A gap that becomes a tie gains a pair that people tied and loses one that was ordered alike.
+        gain = (dy == 0).astype(np.float64) - (np.sign(dx) * np.sign(dy) > 0)
+        parts.append((np.abs(dx), gain / max(1, len(dx))))
+    gaps, gains = (np.concatenate(part) for part in zip(*parts, strict=True)) if parts else np.zeros((2, 0))
+    if not len(gaps):
+        return math.nan
+    order = np.argsort(gaps)
+    gaps, slack = gaps[order], _rounding(x)
+    last = np.flatnonzero(np.append(np.diff(gaps) > slack, True))  # equal gaps become ties together
+    steps = np.append(0.0, np.cumsum(gains[order])[last])
+    thresholds = np.append(0.0, gaps[last])
+    if gaps[0] <= slack:  # equal predictions are tied at any epsilon
+        steps, thresholds = steps[1:], thresholds[1:]
+    return float(thresholds[np.flatnonzero(steps >= steps.max() - 1e-12)[0]])
+
+
+def _rounding(x: Vector) -> float:
+    """Differences of two gaps up to this are rounding noise: .3 - .2 is as wide as .2 - .1."""
+    return 1e-12 * float(np.abs(x).max(initial=0.0))
+
+
+def _groups(group: Codes) -> list[Codes]:
+    """The rows of each group."""
+    return np.split(np.argsort(group, kind="stable"), np.cumsum(np.bincount(group))[:-1]) if len(group) else []
 
 
 def _bound(cell: Cell, statistic: Statistic, units: Units, cells: int, how: How) -> None:
@@ -76,8 +107,8 @@ def _alike(x: Vector, y: Vector, epsilon: Any) -> Any:
 
 def _within(x: Vector, y: Vector, units: Units, epsilon: Vector, half: Codes) -> Statistic:
     """The mean over documents of the share of their pairs; NaN for a document without pairs."""
-    order, share = np.argsort(units.doc, kind="stable"), np.full((1, units.documents, 1), np.nan)
-    for document, rows in enumerate(np.split(order, np.cumsum(np.bincount(units.doc))[:-1])):
+    share = np.full((1, units.documents, 1), np.nan)
+    for document, rows in enumerate(_groups(units.doc)):
         if (n := len(rows)) > 1:
             share[0, document] = (_alike(x[rows], y[rows], epsilon[document]).sum() - n) / (n * (n - 1))
     return lambda counts: mean_drawn(counts, share)
