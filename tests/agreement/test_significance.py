@@ -11,14 +11,14 @@ from scipy import stats
 
 from judgesmith.agreement import significance
 from judgesmith.agreement.correlation import CorrelationSum, correlate
-from judgesmith.agreement.resampling import Measure
+from judgesmith.agreement.resampling import Agreement, Measure
 from judgesmith.agreement.significance import (
+    against_others,
     difference_of,
     holm,
     krippendorff_alpha,
     paired_bootstrap,
     permutation_test,
-    rater_ceiling,
     williams_test,
 )
 from judgesmith.errors import OptionError
@@ -323,43 +323,44 @@ def test_alpha_at_its_ends():
         assert math.isnan(krippendorff_alpha(table))
 
 
+def ceiling(table, coefficient="spearman", level="pooled", documents=()):
+    sets = [
+        (own, others, np.array(documents, dtype=int)[rows] if documents else np.flatnonzero(rows), None)
+        for rows, own, others in against_others(table)
+    ]
+    return Agreement.of_mean(sets, len(table), level, coefficient).values[0]
+
+
 def test_ceiling_by_hand():
     # raters 1 2 3, 1 2 3 and 3 2 1: the first against the mean 2 2 2 of the others is undefined, so is the second;
     # the third against 1 2 3 is -1
-    found = rater_ceiling([[1, 1, 3], [2, 2, 2], [3, 3, 1]])
-    assert found.per_rater == pytest.approx((math.nan, math.nan, -1), nan_ok=True)
-    assert found.value == pytest.approx(-1)
+    assert ceiling([[1, 1, 3], [2, 2, 2], [3, 3, 1]]) == pytest.approx(-1)
 
 
 def test_ceiling_with_missing_ratings_equals_the_coefficient():
-    table = KRIPPENDORFF
-    found = rater_ceiling(table, coefficient="pearson")
+    table, expected = KRIPPENDORFF, []
     for j in range(4):
         others = np.delete(table, j, axis=1)
         rows = ~np.isnan(table[:, j]) & (~np.isnan(others)).any(axis=1)
-        assert found.per_rater[j] == pytest.approx(pooled(table[rows, j], np.nanmean(others[rows], axis=1)))
-    assert found.value == pytest.approx(np.mean(found.per_rater))
+        expected.append(pooled(table[rows, j], np.nanmean(others[rows], axis=1)))
+    assert ceiling(table, coefficient="pearson") == pytest.approx(np.mean(expected))
 
 
 def test_ceiling_ties_whatever_the_order_of_summation():
     # rows 0 and 1: the others' ratings are the same three in another order, and sum to .6 and .6000000000000001
-    found = rater_ceiling([[1, 0.1, 0.2, 0.3], [2, 0.3, 0.2, 0.1], [3, 1, 1, 1]], coefficient="kendall")
-    assert found.per_rater[0] == pytest.approx(2 / math.sqrt(3 * 2))  # 3 pairs, 1 tied, 2 concordant
+    (rows, own, others), *_ = against_others([[1, 0.1, 0.2, 0.3], [2, 0.3, 0.2, 0.1], [3, 1, 1, 1]])
+    assert rows.all() and pooled(own, others, "kendall") == pytest.approx(2 / math.sqrt(3 * 2))  # 3 pairs, 1 tied
 
 
 def test_ceiling_within_documents():
     table = [[1, 1], [2, 2], [1, 2], [2, 1]]  # agree in the first document, disagree in the second
-    assert rater_ceiling(table, level="sample", documents="aabb").value == pytest.approx(0)
-    with pytest.raises(OptionError, match="pass documents"):
-        rater_ceiling(table, level="sample")
+    assert ceiling(table, level="sample", documents=(0, 0, 1, 1)) == pytest.approx(0)
 
 
 def test_ceiling_of_one_rater_or_strangers_is_nan():
     for table in ([[1], [2]], [[1, None], [2, None], [None, 3]], [[2, 2], [2, 2]]):
-        found = rater_ceiling(table)
-        assert math.isnan(found.value)
-        assert found.reason
+        assert math.isnan(ceiling(table))
     with pytest.raises(OptionError, match="shape"):
-        rater_ceiling([1, 2, 3])
+        against_others([1, 2, 3])
     with pytest.raises(OptionError, match="infinite"):
-        rater_ceiling([[1, math.inf]])
+        against_others([[1, math.inf]])

@@ -241,12 +241,10 @@ class Agreement:
         return cls(statistics, values, len(kept), int(usable.sum()), total, reason)
 
     @classmethod
-    def of_mean(
-        cls, sets: Sequence[RowSet], documents: int, level: str, coefficient: str, value: float | None = None
-    ) -> Agreement:
+    def of_mean(cls, sets: Sequence[RowSet], documents: int, level: str, coefficient: str) -> Agreement:
         """The mean agreement of several sets of rows (one per rater) that share their documents 0 … documents - 1.
 
-        A set whose agreement is undefined is left out, of a resample only of that. value: the mean, if known.
+        A set whose agreement is undefined is left out, of a resample only of that.
         """
         names = parts_of(coefficient)
         statistics = [_statistic(x, y, doc, documents, sys, level, names, False) for x, y, doc, sys in sets if len(x)]
@@ -260,9 +258,8 @@ class Agreement:
         def mean(counts: Vector) -> Vector:
             return mean_defined(np.stack([s(counts).sum(axis=1) for s in statistics], axis=1), axis=1)[:, None]
 
-        found = float(mean(whole)[0, 0]) if value is None else value
         reason = "one document cannot be resampled" if documents < 2 else None
-        return cls([mean], [found], documents, rows, coefficient == "sum", reason)
+        return cls([mean], [float(mean(whole)[0, 0])], documents, rows, coefficient == "sum", reason)
 
     @classmethod
     def of_share(

@@ -1,6 +1,6 @@
 """Is one judge really better than another, and how well do people agree themselves?"""
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,10 +11,7 @@ from ..errors import OptionError
 from .correlation import (
     LARGEST,
     Codes,
-    Coefficient,
-    Level,
     Vector,
-    correlate,
     impute,
     level_codes,
     mean_defined,
@@ -243,48 +240,6 @@ def holm(p_values: npt.ArrayLike) -> Vector:
 
 
 # Raters --------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Ceiling:
-    """How well one rater agrees with the others: the mean of `per_rater` without NaN, or NaN and a `reason`."""
-
-    value: float
-    per_rater: tuple[float, ...]
-    reason: str | None = None
-
-
-def rater_ceiling(
-    ratings: npt.ArrayLike,
-    *,
-    coefficient: Coefficient = "spearman",
-    level: Level = "pooled",
-    documents: Iterable[Hashable] | None = None,
-    systems: Iterable[Hashable] | None = None,
-) -> Ceiling:
-    """Agreement of each rater with the mean of the other raters, averaged; a judge that does better agrees with people
-    as well as a person does.
-
-    ratings: shape (rows, raters), NaN or None where a rater did not see a row; each rater is measured on the rows that
-    another one saw too. Options as in `correlate`. Where columns are no fixed persons, so is their order no person's.
-    """
-    table = _ratings(ratings)
-    doc, sys = level_codes(level, documents, systems, len(table))
-    per_rater = [
-        correlate(
-            own,
-            others,
-            coefficient=coefficient,
-            level=level,
-            documents=None if doc is None else doc[rows],
-            systems=None if sys is None else sys[rows],
-        ).value
-        for rows, own, others in against_others(table)
-    ]
-    defined = [value for value in per_rater if not np.isnan(value)]
-    if not defined:
-        return Ceiling(np.nan, tuple(per_rater), "no rater's scores vary together with another's on the same rows")
-    return Ceiling(float(np.mean(defined)), tuple(per_rater))
 
 
 def against_others(ratings: npt.ArrayLike) -> list[tuple[Flags, Vector, Vector]]:

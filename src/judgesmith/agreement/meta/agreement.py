@@ -7,6 +7,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -24,9 +25,9 @@ from ..decisions import (
     places_by_rank,
 )
 from ..resampling import Agreement, RowSet
-from ..significance import against_others, krippendorff_alpha, rater_ceiling
+from ..significance import against_others, krippendorff_alpha
 from .accuracy import accuracy
-from .inputs import AVERAGE, DECIDED, LEVEL_OF, MANY, OF_KIND, Aspect, How, Units
+from .inputs import AVERAGE, DECIDED, LEVEL_OF, MANY, OF_KIND, Aspect, How
 from .intervals import Cell, Flags, batches, bound
 
 #: Human ratings of more different values are no categories.
@@ -208,12 +209,11 @@ def ceilings(
         if raters < 2:
             continue
         alpha = krippendorff_alpha(table)
-        units, sets = _sets(aspect, table)
         for level, name in itertools.product(levels, names):
             if name.startswith("accuracy"):
                 continue
             coefficient = cast(Coefficient, "sum" if name == "q" else name)
-            cell = _ceiling(aspect, table, units, sets, level, coefficient, how)
+            cell = _ceiling(aspect, table, level, coefficient, how)
             shown = {key: getattr(cell, key) for key in ("value", "low", "high", "reason")}
             about = {"aspect": aspect.name, "level": level, "coefficient": name, "raters": raters, "alpha": alpha}
             result.append(about | shown)
@@ -229,36 +229,25 @@ def _table(aspect: Aspect, ratings: npt.ArrayLike) -> Vector:
     return np.asarray(table[aspect.rows])
 
 
-def _sets(aspect: Aspect, table: Vector) -> tuple[Units, list[RowSet]]:
-    """The documents and systems that two raters saw, and per rater the rows with the mean of the others'."""
-    seen = np.count_nonzero(~np.isnan(table), axis=1) > 1
+def _of_raters(aspect: Aspect, table: Vector, rows: Flags, level: Level, coefficient: Coefficient) -> Agreement:
+    """The mean agreement of each rater with the mean of the others, on these rows as far as two raters saw them."""
+    seen = rows & (np.count_nonzero(~np.isnan(table), axis=1) > 1)
     units = aspect.only(seen)
-    place = np.cumsum(seen) - 1
-    sets: list[RowSet] = []
-    for rows, own, others in against_others(table):
-        where = place[rows]
-        sets.append((own, others, units.doc[where], None if units.sys is None else units.sys[where]))
-    return units, sets
+    sets: list[RowSet] = [
+        (own, others, units.doc[where], None if units.sys is None else units.sys[where])
+        for where, own, others in against_others(table[seen])
+    ]
+    return Agreement.of_mean(sets, units.documents, level, coefficient)
 
 
-def _ceiling(
-    aspect: Aspect,
-    table: Vector,
-    units: Units,
-    sets: Sequence[RowSet],
-    level: Level,
-    coefficient: Coefficient,
-    how: How,
-) -> Cell:
-    def value(rows: Flags) -> Any:
-        doc, sys = (None if codes is None else codes[rows] for codes in (aspect.doc, aspect.sys))
-        return rater_ceiling(table[rows], coefficient=coefficient, level=level, documents=doc, systems=sys)
-
-    whole = value(np.ones(len(table), dtype=np.bool_))
-    cell = Cell(whole.value, len(units.doc), 0, 0, len(table), whole.reason)
-    if how.rounds and not math.isnan(cell.value):
-        if (len(units.doc) if level == "pooled" else units.documents) > MANY:
-            batches(cell, aspect, coefficient, lambda rows: float(value(rows).value), how)
-        else:
-            cell.bound(Agreement.of_mean(sets, units.documents, level, coefficient, cell.value), how)
+def _ceiling(aspect: Aspect, table: Vector, level: Level, coefficient: Coefficient, how: How) -> Cell:
+    whole = _of_raters(aspect, table, np.ones(len(table), dtype=np.bool_), level, coefficient)
+    cell = Cell(whole.values[0], whole.rows, 0, 0, len(table), None)
+    if math.isnan(cell.value):
+        cell.reason = "no rater's scores vary together with another's on the same rows"
+    elif how.rounds and (whole.rows if level == "pooled" else whole.documents) > MANY:
+        value = partial(_of_raters, aspect, table, level=level, coefficient=coefficient)
+        batches(cell, aspect, coefficient, lambda rows: value(rows=rows).values[0], how)
+    elif how.rounds:
+        cell.bound(whole, how)
     return cell
