@@ -119,7 +119,7 @@ def test_spellings_of_one_option_mean_the_same(cli: Any, rows_file: RowsFile, tm
     assert found[0]["optimizer"]["variants"] == ["vanilla"]
     over = planned(rows, "--config", config, "--variant", "coarse", "--no-racing")
     assert over["method"]["variant"] == "coarse"
-    assert over["optimizer"] == found[0]["optimizer"] | {"racing": None}
+    assert over["optimizer"] == found[0]["optimizer"] | {"racing": False}
     several = planned(rows, "--optimizer", "optuna", "--variants", "fine", "--variants", "vanilla")
     assert several["optimizer"]["variants"] == ["fine", "vanilla"]
 
