@@ -29,9 +29,9 @@ def test_signed_ranks_by_hand() -> None:
     # differences 3, 1, -2, 4: ranks of sizes 3, 1, 2, 4; positive ones 3 + 1 + 4 = 8 of 10
     # of 16 signs, three have sums of at least 8: {1,3,4} 8, {2,3,4} 9, all 10
     found = signed_rank([5, 4, 1, 9], [2, 3, 3, 5])
-    assert (found.p, found.exact) == (pytest.approx(3 / 16), True)
+    assert found.p == pytest.approx(3 / 16)
     assert found.effect == pytest.approx((8 - 2) / 10)
-    assert (found.drop, found.dropped, found.risen) == (pytest.approx((3 + 1 - 2 + 4) / 4), 0.75, 0.25)
+    assert (found.drop, found.dropped) == (pytest.approx((3 + 1 - 2 + 4) / 4), 0.75)
     assert found.floor == 1 / 16
 
 
@@ -72,7 +72,7 @@ def test_scipy_approximates_the_same_with_ties_and_zeros() -> None:
     before, after = rng.integers(1, 6, 100).astype(float), rng.integers(1, 5, 100).astype(float)
     expected = stats.wilcoxon(before, after, alternative="greater", method="approx").pvalue
     found = signed_rank(before, after)
-    assert (found.p, found.exact) == (pytest.approx(expected, rel=1e-9), False)
+    assert found.p == pytest.approx(expected, rel=1e-9)
 
 
 def test_few_differences_among_many_texts_are_counted_out() -> None:
@@ -87,15 +87,6 @@ def test_only_the_order_of_differences_counts(pairs: list[tuple[int, int]], fact
     before, after = np.array(pairs, dtype=float).T
     one, other = signed_rank(before, after), signed_rank(before * factor + shift, after * factor + shift)
     assert other.p == pytest.approx(one.p) and other.effect == pytest.approx(one.effect)
-
-
-@settings(deadline=None, max_examples=40)
-@given(SCORES)
-def test_turned_round_the_effect_turns_and_both_p_cover_all(pairs: list[tuple[int, int]]) -> None:
-    before, after = np.array(pairs, dtype=float).T
-    one, other = signed_rank(before, after), signed_rank(after, before)
-    assert other.effect == pytest.approx(-one.effect)
-    assert one.p + other.p >= 1 - 1e-12  # the observed sum itself is in both
 
 
 def test_shapes_that_do_not_fit_are_refused() -> None:
@@ -146,13 +137,6 @@ def test_d_is_1_at_five_percent_and_ends_where_p_does() -> None:
     assert math.isnan(score_of(math.nan))
 
 
-@settings(deadline=None, max_examples=60)
-@given(st.lists(st.floats(1e-12, 1), min_size=1, max_size=6))
-def test_the_paper_s_form_is_a_factor_of_the_metrics_too_small(p: list[float]) -> None:
-    assert combine(p, form="paper") == pytest.approx(combine(p) / len(p))
-    assert min(p) * (1 - 1e-9) <= combine(p) <= max(p) * (1 + 1e-9)
-
-
 def test_a_metric_without_a_score_is_left_out() -> None:
     assert combine([0.01, math.nan]) == pytest.approx(0.01)
     assert combine([0.01, math.nan], [0.5, 0.5]) == pytest.approx(0.01)
@@ -190,37 +174,19 @@ def test_a_perfect_judge_and_an_interval() -> None:
 PERTURBED = {f"{level} {i}": level for level, n in (("character", 4), ("word", 4), ("sentence", 8)) for i in range(n)}
 
 
-def guessed_benchmark(rng: np.random.Generator, texts: int, metrics: int) -> dict[str, float]:
-    """A judge that scores 1..5 at random; each good text is scored once, for all its perturbations. Returns for both
-    forms ("" normalised, "paper ") whether D_avg, D_min, any D and any D after Holm reach 1, and the Ds' share."""
-    before = rng.integers(1, 6, (metrics, texts))
-    found = {name: discernment(before, rng.integers(1, 6, (metrics, texts))) for name in PERTURBED}
-    said: dict[str, float] = {}
-    for form, d in (
-        ("", {n: f.d_normalised for n, f in found.items()}),
-        ("paper ", {n: f.d_paper for n, f in found.items()}),
-    ):
-        whole = summarise(d, PERTURBED)
-        p = [0.05**value for value in d.values()]
-        said |= {
-            f"{form}avg": whole.d_avg >= 1, f"{form}min": whole.d_min >= 1, f"{form}any": max(d.values()) >= 1,
-            f"{form}holm": float(min(holm(p))) <= 0.05, f"{form}share": float(np.mean([v >= 1 for v in d.values()])),
-        }  # fmt: skip
-    return said
-
-
 @pytest.mark.parametrize(("texts", "metrics"), [(15, 1), (60, 4)])
 def test_a_judge_that_guesses_stays_below_1_in_whole_benchmarks(texts: int, metrics: int) -> None:
-    """300 benchmarks of 16 perturbations. What they share, the scores of the good texts, raises or lowers all Ds."""
-    rng = np.random.default_rng(11)
-    found = [guessed_benchmark(rng, texts, metrics) for _ in range(300)]
-    rate = {name: float(np.mean([f[name] for f in found])) for name in found[0]}
+    """300 benchmarks of 16 perturbations, scored 1..5 at random. What the perturbations share, the scores of the good
+    texts, raises or lowers all Ds."""
+    rng, reached = np.random.default_rng(11), []
+    for _ in range(300):
+        before = rng.integers(1, 6, (metrics, texts))
+        d = {name: discernment(before, rng.integers(1, 6, (metrics, texts))).d for name in PERTURBED}
+        whole, least = summarise(d, PERTURBED), float(min(holm([0.05**value for value in d.values()])))
+        several = float(np.mean([value >= 1 for value in d.values()]))
+        reached.append([whole.d_avg >= 1, whole.d_min >= 1, least <= 0.05, several, several > 0])
+    avg, lowest, after_holm, share, any_ = np.mean(reached, axis=0)
     # the numbers that decide about a judge stay below 1 in at least 93 %
-    assert max(rate["avg"], rate["min"], rate["holm"]) <= 0.07, rate
-    assert rate["share"] <= 0.06, rate
+    assert max(avg, lowest, after_holm) <= 0.07 and share <= 0.06
     # single perturbations are many: without Holm some D of 16 reaches 1 in about a third of the benchmarks
-    assert rate["any"] > 0.15, rate
-    if metrics == 1:
-        assert rate["paper avg"] == rate["avg"]
-    else:
-        assert rate["paper avg"] > 0.2 and rate["paper share"] > 3 * rate["share"], rate
+    assert any_ > 0.15

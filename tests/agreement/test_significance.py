@@ -223,15 +223,6 @@ def test_rows_of_a_document_are_not_independent():
 # Formulas ------------------------------------------------------------------------------------------------------------
 
 
-def test_williams_by_hand():
-    # K = 1 - .25 - .09 - .16 + 2*.5*.3*.4 = .62; n = 21: 2 K 20/18 = 1.37778; (.4)^2 (.6)^3 = .03456
-    # t = .2 sqrt(20 * 1.4 / 1.41234) = .2 * 4.45256 = .890511, 18 degrees of freedom
-    found = williams_test(0.5, 0.3, 0.4, 21)
-    assert found.statistic == pytest.approx(0.890511, abs=1e-5)
-    assert found.p == pytest.approx(0.384926, abs=1e-4)
-    assert (found.value, found.n) == (pytest.approx(0.2), 21)
-
-
 def test_williams_against_r():
     # p-values of psych::r.test (R) for these random tables, recorded in the tests of danieldeutsch/nlpstats
     state = np.random.RandomState(12)
@@ -245,7 +236,7 @@ def test_williams_against_r():
 
 
 def test_williams_is_symmetric_and_knows_its_limits():
-    assert williams_test(0.3, 0.5, 0.4, 21).statistic == pytest.approx(-williams_test(0.5, 0.3, 0.4, 21).statistic)
+    assert williams_test(0.3, 0.5, 0.4, 21).p == pytest.approx(williams_test(0.5, 0.3, 0.4, 21).p) != 1
     assert williams_test(0.5, 0.5, 1.0, 21).p == 1
     assert math.isnan(williams_test(0.5, 0.3, 0.4, 3).p)
     assert math.isnan(williams_test(math.nan, 0.3, 0.4, 30).p)
@@ -267,15 +258,6 @@ def test_holm_by_hand():
         holm([0.5, 1.5])
 
 
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=20))
-def test_holm_keeps_the_order_and_lies_between_raw_and_bonferroni(p):
-    adjusted = holm(p)
-    assert (adjusted >= np.array(p)).all()
-    assert (adjusted <= np.minimum(np.array(p) * len(p), 1) + 1e-15).all()
-    order = np.argsort(p)
-    assert (np.diff(adjusted[order]) >= 0).all()
-
-
 # Raters --------------------------------------------------------------------------------------------------------------
 
 # Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability": 4 observers, 12 units
@@ -293,12 +275,6 @@ KRIPPENDORFF = np.array(
 def test_alpha_of_the_published_example():
     assert krippendorff_alpha(KRIPPENDORFF) == pytest.approx(0.849, abs=5e-4)
     assert krippendorff_alpha(KRIPPENDORFF, nominal=True) == pytest.approx(0.743, abs=5e-4)
-
-
-def test_alpha_by_hand():
-    # units (1,2) (3,3) (4,4) of two raters: D_o = (1 + 1) / 6 = 1/3; values 1 2 3 3 4 4: mean 17/6,
-    # squares 55 - 289/6 = 41/6, D_e = 2 * 41/6 / 5 = 41/15 -> 1 - (1/3)(15/41) = 1 - 5/41
-    assert krippendorff_alpha([[1, 2], [3, 3], [4, 4]]) == pytest.approx(1 - 5 / 41)
 
 
 @given(st.integers(0, 2**32 - 1), st.floats(0.1, 9), st.floats(-50, 50))
@@ -323,44 +299,29 @@ def test_alpha_at_its_ends():
         assert math.isnan(krippendorff_alpha(table))
 
 
-def ceiling(table, coefficient="spearman", level="pooled", documents=()):
-    sets = [
-        (own, others, np.array(documents, dtype=int)[rows] if documents else np.flatnonzero(rows), None)
-        for rows, own, others in against_others(table)
-    ]
-    return Agreement.of_mean(sets, len(table), level, coefficient).values[0]
+def ceiling(table):
+    sets = [(own, others, np.flatnonzero(rows), None) for rows, own, others in against_others(table)]
+    return Agreement.of_mean(sets, len(table), "pooled", "pearson").values[0]
 
 
-def test_ceiling_by_hand():
+def test_ceilings():
     # raters 1 2 3, 1 2 3 and 3 2 1: the first against the mean 2 2 2 of the others is undefined, so is the second;
     # the third against 1 2 3 is -1
     assert ceiling([[1, 1, 3], [2, 2, 2], [3, 3, 1]]) == pytest.approx(-1)
-
-
-def test_ceiling_with_missing_ratings_equals_the_coefficient():
-    table, expected = KRIPPENDORFF, []
+    expected = []  # with missing ratings: on the rows that another rater saw, too
     for j in range(4):
-        others = np.delete(table, j, axis=1)
-        rows = ~np.isnan(table[:, j]) & (~np.isnan(others)).any(axis=1)
-        expected.append(pooled(table[rows, j], np.nanmean(others[rows], axis=1)))
-    assert ceiling(table, coefficient="pearson") == pytest.approx(np.mean(expected))
-
-
-def test_ceiling_ties_whatever_the_order_of_summation():
-    # rows 0 and 1: the others' ratings are the same three in another order, and sum to .6 and .6000000000000001
-    (rows, own, others), *_ = against_others([[1, 0.1, 0.2, 0.3], [2, 0.3, 0.2, 0.1], [3, 1, 1, 1]])
-    assert rows.all() and pooled(own, others, "kendall") == pytest.approx(2 / math.sqrt(3 * 2))  # 3 pairs, 1 tied
-
-
-def test_ceiling_within_documents():
-    table = [[1, 1], [2, 2], [1, 2], [2, 1]]  # agree in the first document, disagree in the second
-    assert ceiling(table, level="sample", documents=(0, 0, 1, 1)) == pytest.approx(0)
-
-
-def test_ceiling_of_one_rater_or_strangers_is_nan():
-    for table in ([[1], [2]], [[1, None], [2, None], [None, 3]], [[2, 2], [2, 2]]):
+        others = np.delete(KRIPPENDORFF, j, axis=1)
+        rows = ~np.isnan(KRIPPENDORFF[:, j]) & (~np.isnan(others)).any(axis=1)
+        expected.append(pooled(KRIPPENDORFF[rows, j], np.nanmean(others[rows], axis=1)))
+    assert ceiling(KRIPPENDORFF) == pytest.approx(np.mean(expected))
+    for table in ([[1], [2]], [[1, None], [2, None], [None, 3]], [[2, 2], [2, 2]]):  # alone, strangers, constant
         assert math.isnan(ceiling(table))
-    with pytest.raises(OptionError, match="shape"):
-        against_others([1, 2, 3])
-    with pytest.raises(OptionError, match="infinite"):
-        against_others([[1, math.inf]])
+
+
+def test_means_of_raters_tie_whatever_the_order_of_summation():
+    # rows 0 and 1: the others' ratings are the same three in another order, and sum to .6 and .6000000000000001
+    (_, _, others), *_ = against_others([[1, 0.1, 0.2, 0.3], [2, 0.3, 0.2, 0.1], [3, 1, 1, 1]])
+    assert others[0] == others[1]
+    for table, why in (([1, 2, 3], "shape"), ([[1, math.inf]], "infinite")):
+        with pytest.raises(OptionError, match=why):
+            against_others(table)

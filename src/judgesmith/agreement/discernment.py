@@ -37,8 +37,8 @@ class SignedRank:
     p: NaN where there is no pair; 1 where no pair differs. n: pairs that were compared; equal: those without a
     difference, which the test drops (Wilcoxon's own way, scipy's default). left_out: pairs with a score missing.
     floor: the smallest p that this many differing pairs can give. effect: matched-pairs rank-biserial correlation, in
-    [-1, 1], 1 = every text lost score; 0 where no pair differs. drop: mean of before - after; dropped, risen: shares
-    of the n pairs.
+    [-1, 1], 1 = every text lost score; 0 where no pair differs. drop: mean of before - after; dropped: share of the n
+    pairs.
     """
 
     p: float
@@ -49,8 +49,6 @@ class SignedRank:
     effect: float
     drop: float
     dropped: float
-    risen: float
-    exact: bool
     reason: str | None = None
 
 
@@ -65,16 +63,15 @@ def signed_rank(before: npt.ArrayLike, after: npt.ArrayLike) -> SignedRank:
     n = len(differences)
     if not n:
         nan = math.nan
-        return SignedRank(nan, 0, 0, left_out, nan, nan, nan, nan, nan, False, "no pair has both scores")
+        return SignedRank(nan, 0, 0, left_out, nan, nan, nan, nan, "no pair has both scores")
     some = differences[differences != 0]
-    dropped, risen = float(np.mean(differences > 0)), float(np.mean(differences < 0))
-    drop = float(differences.mean())
+    dropped, drop = float(np.mean(differences > 0)), float(differences.mean())
     if not len(some):
-        return SignedRank(1.0, n, n, left_out, 1.0, 0.0, drop, dropped, risen, True, "all scores are equal")
+        return SignedRank(1.0, n, n, left_out, 1.0, 0.0, drop, dropped, "all scores are equal")
     exact = _is_exact(n, len(some))
     p, effect = _test(some, exact)
     floor = 0.5 ** len(some) if exact else _test(np.arange(1.0, len(some) + 1), False)[0]
-    return SignedRank(p, n, n - len(some), left_out, max(floor, SMALLEST), effect, drop, dropped, risen, exact)
+    return SignedRank(p, n, n - len(some), left_out, max(floor, SMALLEST), effect, drop, dropped)
 
 
 def _is_exact(n: int, some: int) -> bool:

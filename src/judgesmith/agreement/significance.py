@@ -34,14 +34,12 @@ class Significance:
     """A test of the difference in agreement between two judges.
 
     value: A minus B. p: two-sided, in (0, 1]; NaN with a `reason` if there is no test. n: what was swapped or counted.
-    statistic: Williams' t, NaN for a permutation test.
     """
 
     value: float
     p: float
     n: int
     reason: str | None = None
-    statistic: float = float("nan")
 
 
 @dataclass(frozen=True)
@@ -222,9 +220,9 @@ def williams_test(r_a: float, r_b: float, r_ab: float, n: int) -> Significance:
     spread = 2 * max(determinant, 0.0) * (n - 1) / (n - 3) + ((r_a + r_b) / 2) ** 2 * (1 - r_ab) ** 3
     if spread <= 0 or abs(value) < 1e-12:
         # Judges that order alike; rounding may leave a last digit of difference over a spread of 0.
-        return Significance(value, 1.0, n, statistic=0.0)
+        return Significance(value, 1.0, n)
     t = float(value * np.sqrt((n - 1) * (1 + r_ab) / spread))
-    return Significance(value, float(min(1.0, 2 * scipy.stats.t.sf(abs(t), n - 3))), n, statistic=t)
+    return Significance(value, float(min(1.0, 2 * scipy.stats.t.sf(abs(t), n - 3))), n)
 
 
 def holm(p_values: npt.ArrayLike) -> Vector:

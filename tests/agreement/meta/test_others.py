@@ -45,16 +45,6 @@ def test_a_judge_without_a_score_has_no_error() -> None:
     assert frame.loc[0, "reason"] == "no row has a prediction"
 
 
-def test_the_interval_of_the_error_holds_the_truth_as_often_as_it_says() -> None:
-    held = 0
-    for seed in range(300):
-        rng = np.random.default_rng(seed)
-        human = rng.normal(size=60)
-        found = measured(human + rng.normal(size=60), human, rounds=300, seed=seed)
-        held += found["mae_low"] <= math.sqrt(2 / math.pi) <= found["mae_high"]  # E|N(0, 1)|
-    assert 0.90 <= held / 300 <= 0.98
-
-
 def test_documents_are_drawn_whole() -> None:
     # Two documents of 50 equal rows each are two observations, not 100: an interval that knows it is far wider.
     predicted, human = np.repeat([1.0, 3.0], 50), np.repeat([1.0, 1.0], 50)
@@ -102,11 +92,6 @@ def test_partial_correlation_equals_that_of_residuals() -> None:
     ranks = [stats.rankdata(v) for v in (x, y, z)]
     rest = [r - np.polyval(np.polyfit(ranks[2], r, 1), ranks[2]) for r in ranks[:2]]
     assert lengthened(x, y, z)["agreement"] == pytest.approx(float(stats.pearsonr(*rest).statistic))
-
-
-def test_equal_lengths_bias_nobody() -> None:
-    found = lengthened([1, 2, 3, 4], [1, 2, 4, 3], [5, 5, 5, 5])
-    assert math.isnan(found["judge_length"]) and math.isnan(found["bias"])
 
 
 def test_lengths_belong_to_rows() -> None:
