@@ -181,6 +181,24 @@ def test_rows_that_nobody_rated_are_not_judged(
     assert (cell["value"], cell["n"], cell["failed"]) == (pytest.approx(1), 15, 0)
 
 
+def test_a_judge_is_compared_with_the_aspect_that_it_was_compiled_for(
+    evaluate: Any, server: Any, fake: Any, saved: Any, rows_file: Rows, tmp_path: Path
+) -> None:
+    server.answer = fake.judging(lambda ask: int(ask.mark[1:]))
+    records = [
+        {k: v for k, v in row.items() if k != "score"} | {"scores": {"fluency": n, "relevance": -n}}
+        for n, row in enumerate(lines(rows_file(20)))
+    ]
+    rows = write(tmp_path / "aspects.jsonl", records)
+    files = [saved(f"{aspect}.json", aspect=aspect) for aspect in ("fluency", "relevance")]
+    done = evaluate(rows, "--human", "all", "--judge", files[0], "--judge", files[1], "--json")
+    for name, value in (("fluency", 1), ("relevance", -1)):
+        (aspect,) = done.json["judges"][name]
+        assert aspect == name
+        assert done.json["judges"][name][name]["pooled"]["spearman"]["value"] == pytest.approx(value)
+    assert not any("was compiled for" in note for note in done.json["notes"])
+
+
 # -- what is said -----------------------------------------------------------------------------------------------------
 
 

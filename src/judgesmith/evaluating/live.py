@@ -52,10 +52,12 @@ def plan_live(joined: Judged, lm: str | None, where: Connection) -> Estimate:
     """What judging with the saved judges that wait would take. Opens and calls no model."""
     total = Estimate(0, 0, 0, 0, 0.0, 0.0)
     for live in joined.live:
-        read, rows = artifact.read(live.path), _rows_with_people(joined)
+        read = artifact.read(live.path)
+        judge = artifact.build(read)
+        rows = _rows_with_people(joined, _aspects(joined, live.name, judge))
         items = [guarded(item_of(joined.rows[i]))[0] for i in rows[:SAMPLED]]
         model = lm or (read.lm.model if read.lm else None)
-        total += estimate(artifact.build(read), model, len(rows), items, where)
+        total += estimate(judge, model, len(rows), items, where)
     return total
 
 
@@ -68,30 +70,45 @@ def judge_live(
     fails is NaN, and its reason stands as its explanation. Raises ArtifactError for a file that is refused, OptionError
     where no model is named, ModelError for one that cannot be used.
     """
+    limits = limits or Limits()
     with quiet():
         opened = [open_judge(live.path, lm, where) for live in joined.live]  # all, before the first call is paid for
-        rows = _rows_with_people(joined)
-        calls = sum(len(rows) * judge.calls_per_row() for judge in opened)
+        aspects = [_aspects(joined, live.name, judge) for live, judge in zip(joined.live, opened, strict=True)]
+        asked = [_rows_with_people(joined, names) for names in aspects]
+        calls = sum(len(rows) * judge.calls_per_row() for rows, judge in zip(asked, opened, strict=True))
         say(f"at most {calls:,} calls to {', '.join(dict.fromkeys(j.lm.name for j in opened))}; Ctrl-C loses nothing")
         runs = []
-        limits = limits or Limits()
         models = [judge.lm for judge in opened]
-        with limits.spending(*models), Watch("judging", len(rows) * len(opened)) as watch:
-            for live, judge in zip(joined.live, opened, strict=True):
+        with limits.spending(*models), Watch("judging", sum(map(len, asked))) as watch:
+            for live, judge, names, rows in zip(joined.live, opened, aspects, asked, strict=True):
                 watch.stage(f"judging with {live.path.name}", len(rows))
-                runs.append(_judge_rows(joined, live, judge, rows, watch, limits))
+                runs.append(_judge_rows(joined, live, judge, names, rows, watch, limits))
     joined.live = []
     return runs
 
 
-def _rows_with_people(joined: Judged) -> list[int]:
-    """Places of the rows that people scored: of the others nothing could be learnt."""
-    return [int(i) for i in np.flatnonzero(~np.isnan(list(joined.human.values())).all(axis=0))]
+def _aspects(joined: Judged, name: str, judge: Judge) -> list[str]:
+    """The aspects of human ratings that a judge is compared with: the one that it was compiled for, or, where people
+    rated no such aspect, all of them, with a note."""
+    compiled = judge.options().get("aspect") or judge.judges_aspect
+    same = [aspect for aspect in joined.human if plain_name(aspect) == plain_name(compiled)]
+    if compiled and compiled not in GENERAL and not same:
+        joined.notes.append(
+            f"{name} was compiled for {compiled!r}; it is compared with human ratings of {some(joined.human)} here"
+        )
+    return same or list(joined.human)
+
+
+def _rows_with_people(joined: Judged, aspects: Sequence[str]) -> list[int]:
+    """Places of the rows that people scored for one of these aspects: of the others nothing could be learnt."""
+    scores = np.array([joined.human[aspect] for aspect in aspects])
+    return [int(i) for i in np.flatnonzero(~np.isnan(scores).all(axis=0))]
 
 
 def _judge_rows(
-    joined: Judged, live: LiveJudge, judge: Judge, rows: Sequence[int], watch: Watch, limits: Limits
-) -> LiveRun:
+    joined: Judged, live: LiveJudge, judge: Judge, aspects: Sequence[str], rows: Sequence[int], watch: Watch,
+    limits: Limits,
+) -> LiveRun:  # fmt: skip
     summary, meter = ScoreSummary(), judge.lm.meter
     verdicts = [Verdict.failed("") for _ in joined.rows]
     asked = [joined.rows[i] for i in rows]
@@ -102,14 +119,11 @@ def _judge_rows(
             summary.count({"id": joined.rows[i].id, "verdict": verdict.to_dict(), "seen": i in joined.seen})
             watch.step()
             limits.check(summary.failed, summary.rows, verdict.failure)
-    usage = meter.usage - before
-    humans = list(joined.human)
     joined.explanations[live.name] = [verdict.explanation or verdict.failure or "" for verdict in verdicts]
-    joined.judges[live.name] |= dict.fromkeys(humans, np.array([verdict.score for verdict in verdicts]))
-    own_categories(joined, live.name, [(verdict.category, verdict.passed) for verdict in verdicts], humans)
-    _note_other_aspects(joined, live.name, humans, judge)
-    _compare_scales(joined, live.name, humans, judge, verdicts)
-    return LiveRun(live.name, live.path, judge.lm.name, summary, usage)
+    joined.judges[live.name] |= dict.fromkeys(aspects, np.array([verdict.score for verdict in verdicts]))
+    own_categories(joined, live.name, [(verdict.category, verdict.passed) for verdict in verdicts], aspects)
+    _compare_scales(joined, live.name, aspects, judge, verdicts)
+    return LiveRun(live.name, live.path, judge.lm.name, summary, meter.usage - before)
 
 
 def _compare_scales(
@@ -131,13 +145,3 @@ def _compare_scales(
     same = [aspect for aspect in aspects if aspect not in other]
     if same and not np.allclose(raw, [v.score for v in verdicts], atol=1e-6, equal_nan=True):
         joined.uncalibrated.setdefault(name, {}).update(dict.fromkeys(same, raw))
-
-
-def _note_other_aspects(joined: Judged, name: str, aspects: Sequence[str], judge: Judge) -> None:
-    """A note where the judge was compiled for an aspect with a name of its own, and people's is called otherwise."""
-    compiled = judge.options().get("aspect") or judge.judges_aspect
-    other = [aspect for aspect in aspects if plain_name(aspect) != plain_name(compiled)]
-    if compiled and compiled not in GENERAL and other:
-        joined.notes.append(
-            f"{name} was compiled for {compiled!r}; it is compared with human ratings of {some(other)} here"
-        )
