@@ -249,13 +249,6 @@ def test_another_scale_and_another_aspect_are_said(evaluate: Any, people: Any, s
     assert not any("scores on" in note or "compiled" in note for note in notes)
 
 
-def test_the_error_before_calibration(evaluate: Any, people: Any, saved: Any, rows_file: Rows) -> None:
-    judge = saved("judge.json", calibration=Calibration((0.0, 100.0), (20.0, 60.0)))
-    told = evaluate(rows_file(12), "--judge", judge, "--scale", "0", "100", "--json").json
-    stages = {row["stage"]: row["mae"] for row in told["scale"]}
-    assert stages["uncalibrated"] == pytest.approx(0) and stages[""] > 1  # it said what people said before
-
-
 def test_explanations_stand_in_the_report(
     evaluate: Any, server: Any, fake: Any, rows_file: Rows, judge_file: Path, tmp_path: Path
 ) -> None:

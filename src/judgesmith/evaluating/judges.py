@@ -151,7 +151,7 @@ def _leave_out(joined: Judged) -> None:
     joined.rows = [joined.rows[i] for i in kept]
     joined.human = {aspect: scores[kept] for aspect, scores in joined.human.items()}
     joined.ratings = {aspect: table[kept] for aspect, table in joined.ratings.items()}
-    for given in (joined.judges, joined.uncalibrated, joined.decided):
+    for given in (joined.judges, joined.decided):
         given.update({name: {a: scores[kept] for a, scores in by.items()} for name, by in given.items()})
     joined.explanations = {name: [texts[i] for i in kept] for name, texts in joined.explanations.items()}
     joined.seen = set()
@@ -287,24 +287,17 @@ def _verdicts(reading: _Reading, file: File, specs: Sequence[Spec]) -> None:
         if record.get("defer") is True:
             joined.deferred.add(i)
     humans = matched(joined, name, aspects_of(verdicts))
-    scores, raw = np.full(len(rows), np.nan), np.full(len(rows), np.nan)
+    scores = np.full(len(rows), np.nan)
     said: list[tuple[Any, Any]] = [(None, None)] * len(rows)
     column = "verdict.score" if nested else "judge_score"
     for i, j in where:
         of = verdicts[j]
         scores[i] = read_number(file, file.rows[j], column, of.get("score"))
-        raw[i] = read_number(file, file.rows[j], "verdict.percent", of.get("percent"))
         said[i] = of.get("category"), of.get("passed")
     own_categories(joined, name, said, humans)
     joined.judges[name] = dict.fromkeys(humans, scores)
     joined.on_scale.add(name)
     joined.explanations[name] = explanations
-    if len(set(joined.scales.values())) == 1:
-        low, high = next(iter(joined.scales.values()))
-        before = low + (high - low) * raw / 100.0
-        # A judge without calibration has no other stage.
-        if not np.isnan(before).all() and not np.allclose(before, scores, atol=1e-6, equal_nan=True):
-            joined.uncalibrated[name] = dict.fromkeys(humans, before)
 
 
 def _judged_aspects(rows: Sequence[Row], files: Sequence[File], specs: Sequence[Spec]) -> list[str]:

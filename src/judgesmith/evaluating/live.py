@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,10 @@ from ..programs.aspects import OVERALL as GENERAL
 from ..programs.judge import Judge
 from ..programs.models.lm import Connection
 from ..programs.prompting.suspicion import guarded
-from ..running.console import Watch, duration
+from ..running.console import Watch, duration, err
 from ..running.limits import SAMPLED, Estimate, Limits, estimate
 from ..running.opening import open_judge, quiet
+from ..running.plain import clean
 from ..scoring.scoring import ScoreSummary, item_of
 from ..signatures.values import Scale, Usage, Verdict
 from .sources import Judged, LiveJudge, own_categories, plain_name, some
@@ -62,24 +62,24 @@ def plan_live(joined: Judged, lm: str | None, where: Connection) -> Estimate:
 
 
 def judge_live(
-    joined: Judged, lm: str | None, where: Connection, say: Callable[[str], None], limits: Limits | None = None
+    joined: Judged, lm: str | None, where: Connection, *, limits: Limits, quietly: bool = False
 ) -> list[LiveRun]:
     """Let the saved judges that wait in `live` judge the rows; their scores take their places in `judges`.
 
-    lm: a model instead of the one that each was compiled with. say: called with what is about to be spent. A row that
-    fails is NaN, and its reason stands as its explanation. Raises ArtifactError for a file that is refused, OptionError
-    where no model is named, ModelError for one that cannot be used.
+    lm: a model instead of the one that each was compiled with. quietly: do not say what is about to be spent. A row
+    that fails is NaN, and its reason stands as its explanation. Raises ArtifactError for a file that is refused,
+    OptionError where no model is named, ModelError for one that cannot be used.
     """
-    limits = limits or Limits()
     with quiet():
         opened = [open_judge(live.path, lm, where) for live in joined.live]  # all, before the first call is paid for
         aspects = [_aspects(joined, live.name, judge) for live, judge in zip(joined.live, opened, strict=True)]
         asked = [_rows_with_people(joined, names) for names in aspects]
         calls = sum(len(rows) * judge.calls_per_row() for rows, judge in zip(asked, opened, strict=True))
-        say(f"at most {calls:,} calls to {', '.join(dict.fromkeys(j.lm.name for j in opened))}; Ctrl-C loses nothing")
+        if not quietly:
+            models = ", ".join(dict.fromkeys(judge.lm.name for judge in opened))
+            err.print(clean(f"at most {calls:,} calls to {models}; Ctrl-C loses nothing"), style="dim", markup=False)
         runs = []
-        models = [judge.lm for judge in opened]
-        with limits.spending(*models), Watch("judging", sum(map(len, asked))) as watch:
+        with limits.spending(*(judge.lm for judge in opened)), Watch("judging", sum(map(len, asked))) as watch:
             for live, judge, names, rows in zip(joined.live, opened, aspects, asked, strict=True):
                 watch.stage(f"judging with {live.path.name}", len(rows))
                 runs.append(_judge_rows(joined, live, judge, names, rows, watch, limits))
@@ -122,14 +122,12 @@ def _judge_rows(
     joined.explanations[live.name] = [verdict.explanation or verdict.failure or "" for verdict in verdicts]
     joined.judges[live.name] |= dict.fromkeys(aspects, np.array([verdict.score for verdict in verdicts]))
     own_categories(joined, live.name, [(verdict.category, verdict.passed) for verdict in verdicts], aspects)
-    _compare_scales(joined, live.name, aspects, judge, verdicts)
+    _compare_scales(joined, live.name, aspects, judge)
     return LiveRun(live.name, live.path, judge.lm.name, summary, meter.usage - before)
 
 
-def _compare_scales(
-    joined: Judged, name: str, aspects: Sequence[str], judge: Judge, verdicts: Sequence[Verdict]
-) -> None:
-    """Scores before calibration, where the judge's scale is that of human ratings; a note where it is not."""
+def _compare_scales(joined: Judged, name: str, aspects: Sequence[str], judge: Judge) -> None:
+    """Know a judge whose scale is that of human ratings; a note where it is not."""
     other = [a for a in aspects if a in joined.scales and joined.scales[a] != (judge.scale.low, judge.scale.high)]
     if other:
         scales = dict.fromkeys(str(Scale(*joined.scales[a])) for a in other)
@@ -139,9 +137,3 @@ def _compare_scales(
         )
     if not other:
         joined.on_scale.add(name)
-    if judge.calibration is None:
-        return
-    raw = np.array([math.nan if v.failure else judge.scale.from_percent(v.percent) for v in verdicts])
-    same = [aspect for aspect in aspects if aspect not in other]
-    if same and not np.allclose(raw, [v.score for v in verdicts], atol=1e-6, equal_nan=True):
-        joined.uncalibrated.setdefault(name, {}).update(dict.fromkeys(same, raw))

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from ..agreement.correlation import Vector
 from ..agreement.meta.evaluation import MetaEvaluation, rows_of
-from ..figures import JUDGE, PEOPLE, Dot, Dots, Estimate, forest, plot
+from ..figures import JUDGE, Dot, Dots, Estimate, forest, plot
 from ..pages import Figures, Fold, Section, environment
 from ..pages import render as render_page
 from ..tables import Table, plain
@@ -119,24 +119,16 @@ def _calibration(data: Judged, result: MetaEvaluation, judge: str, aspect: str) 
     if not len(table) or not len(table := table[(table["judge"] == judge) & (table["aspect"] == aspect)]):
         return None
     x, y, _ = _both(data, judge, aspect)
-    lines, sizes = [], list[int]()
-    most = table["n"].max()
-    for stage, group in table.groupby("stage", sort=False):
-        before = stage == "uncalibrated"
-        dots = []
-        for row in rows_of(group):
-            inside = y[(x >= row["low"] - 1e-9) & (x <= row["high"] + 1e-9)] if not before else y[:0]
-            half = _half(inside) if len(inside) == row["n"] else math.nan
-            radius, mean = max(2.0, 6.0 * math.sqrt(row["n"] / most)), row["human"]
-            dots.append(Dot(row["predicted"], mean, mean - half, mean + half, radius, f"n = {row['n']}"))
-        lines.append(Dots(dots, PEOPLE if before else JUDGE, joined=True, dashed=before))
-        if not before:
-            sizes = [int(row["n"]) for row in rows_of(group)]
+    bins, sizes = rows_of(table), table["n"].tolist()
+    dots = []
+    for row in bins:
+        half = _half(y[(x >= row["low"] - 1e-9) & (x <= row["high"] + 1e-9)])
+        radius, mean = max(2.0, 6.0 * math.sqrt(row["n"] / max(sizes))), row["human"]
+        dots.append(Dot(row["predicted"], mean, mean - half, mean + half, radius, f"n = {row['n']}"))
     text = f"{min(sizes)} to {max(sizes)}" if min(sizes) < max(sizes) else f"{sizes[0]}{' each' * (len(sizes) > 1)}"
     caption = f"{judge}, {aspect}: {len(sizes)} bin{'s'[: len(sizes) != 1]}, n = {text}"
-    caption += "; dashed: before calibration" if len(lines) > 1 else ""
     axes = ("judge, mean of the bin", "people, mean of the bin")
-    return caption, plot(lines, *axes, line="diagonal", salt=f"calibration {judge} {aspect}")
+    return caption, plot([Dots(dots, JUDGE, joined=True)], *axes, line="diagonal", salt=f"calibration {judge} {aspect}")
 
 
 def _systems(data: Judged, judge: str, aspect: str) -> Figure | None:

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.markup import escape
 
-from ..agreement.correlation import Coefficient, Vector, correlate
+from ..agreement.correlation import correlate
 from ..agreement.meta.evaluation import MetaEvaluation, meta_evaluate
 from ..agreement.meta.inputs import DECIDED
-from ..agreement.replacement import Replacement, alternative_annotator_test
+from ..agreement.replacement import alternative_annotator_test
 from ..errors import OptionError
-from ..optimizers.fitting.heads import folds
 from ..parts import read_options
-from ..programs.models.lm import Connection
 from ..running.console import err, out, print_json
-from ..running.limits import Limits
 from ..running.opening import connection_of, write_output
 from ..running.plain import clean
 from ..running.settings import ReachOptions
@@ -34,10 +29,6 @@ from .tables import agreement_latex, agreement_markdown, show
 
 if TYPE_CHECKING:
     from .command import Evaluate
-
-
-#: By judge and aspect: the alternative annotator test, and whether scores had to be mapped to the raters' scale.
-Replacing = dict[tuple[str, str], tuple[Replacement, bool]]
 
 
 def run(asked: Evaluate) -> int:
@@ -56,21 +47,47 @@ def run(asked: Evaluate) -> int:
         without_systems=how.without_system, scale=asked.scale, limit=asked.limit, unseen=asked.unseen,
     )  # fmt: skip
     data = read_judged(asked.sources, wanted)
-    where, limits = connection_of(ReachOptions(**asked.more("lm")), asked.api_base), how.limits()
+    where = connection_of(ReachOptions(**asked.more("lm")), asked.api_base)
     if how.dry_run:
         planned = plan_live(data, asked.lm, where)
         print_json(planned.to_dict()) if asked.as_json else out.print(str(planned), markup=False, soft_wrap=True)
         return 0
-    live = _judge_live(data, how, asked.lm, where, limits, quietly=asked.as_json)
-    result = _measure(data, how)
+    live: list[LiveRun] = []
+    if data.live:
+        # People as their own judge: what cannot be evaluated is refused before a call is paid for.
+        free = how.model_copy(update={"rounds": 0})
+        meta_evaluate({"people": data.human}, data.human, documents=data.documents, systems=data.systems, options=free)
+        live = judge_live(data, asked.lm, where, limits=how.limits(), quietly=asked.as_json)
+    result = meta_evaluate(
+        data.judges, data.human, documents=data.documents, systems=data.systems, scale=data.scales,
+        on_scale=data.on_scale or None, ratings=data.ratings, kinds=data.kinds,
+        categories={aspect: marks.levels for aspect, marks in data.marks.items()}, decided=data.decided,
+        lengths=data.lengths, options=how,
+    )  # fmt: skip
+    result = result.absolute() if how.absolute else result
     reasons = gate.judge(result, how.min_coverage) if gate is not None else []
-    beside = _Beside(live, on_the_rest(data), _may_replace(data, how.epsilon) if how.alt_test else {})
-    notes = [*data.notes, *result.notes, *_told_of_the_rest(beside.rest)]
-    written = _write_all(data, result, notes, how, asked.output, gate, reasons)
+    replacing = _may_replace(data, how.epsilon) if how.alt_test else []
+    rest = on_the_rest(data)
+    notes = [*data.notes, *result.notes, *map(_told_of_the_rest, rest)]
+    made = {
+        asked.output: lambda: render(data, result, notes),
+        how.latex: lambda: agreement_latex(result),
+        how.markdown: lambda: agreement_markdown(result, None if gate is None else gate.text, reasons),
+    }
+    written = [path for path in made if path is not None]
+    for path in written:
+        write_output(path, made[path]())
     if asked.as_json:
-        _print_result(data, result, notes, how, beside, gate, reasons)
+        passed = None if gate is None else {"gate": gate.text, "passed": not reasons, "reasons": reasons}
+        print_json(
+            result.to_dict()
+            | {"notes": notes, "origin": data.origin, "rows": len(data.rows), "gate": passed, "deferred": rest}
+            | {"live": [one.to_dict() for one in live], "alternative_annotator_test": replacing}
+        )
     else:
-        _tell_result(data, result, notes, how, beside, written)
+        _tell(data, result, notes, live, replacing)
+        for path in written:
+            out.print(f"Wrote {escape(str(path))}")
     if gate is not None:
         line = f"FAILED {gate.text}: {'; '.join(reasons)}" if reasons else f"passed {gate.text}"
         err.print(clean(line), markup=False, soft_wrap=True, style="red" if reasons else "green")
@@ -84,20 +101,10 @@ def _spans(asked: Evaluate, how: EvaluateOptions) -> int:
     if len(asked.sources) != 1:
         raise OptionError("--spans compares one scored file with TRUTH; name one file")
     report = evaluate_spans(
-        asked.sources[0], str(asked.spans), rounds=how.rounds, confidence=how.confidence, seed=how.seed,
-    )  # fmt: skip
+        asked.sources[0], str(asked.spans), rounds=how.rounds, confidence=how.confidence, seed=how.seed
+    )
     print_json(report.to_dict()) if asked.as_json else report.show()
     return 0
-
-
-@dataclass(frozen=True, slots=True)
-class _Beside:
-    """What is shown beside agreement: what judging cost, agreement without deferred rows, and whether a judge may take
-    a rater's place, by judge."""
-
-    live: Sequence[LiveRun]
-    rest: list[dict[str, Any]]
-    replacing: Replacing
 
 
 def _with_gate(how: EvaluateOptions, gate: Gate) -> EvaluateOptions:
@@ -109,89 +116,34 @@ def _with_gate(how: EvaluateOptions, gate: Gate) -> EvaluateOptions:
     return how.model_copy(update={"levels": levels, "coefficients": coefficients})
 
 
-def _judge_live(
-    data: Judged, how: EvaluateOptions, lm: str | None, where: Connection, limits: Limits, *, quietly: bool
-) -> list[LiveRun]:
-    """Let the saved judges judge the rows."""
-    if not data.live:
-        return []
-    # People as their own judge: what cannot be evaluated is refused before a call is paid for.
-    meta_evaluate(
-        {"people": data.human}, data.human, documents=data.documents, systems=data.systems,
-        options=how.model_copy(update={"rounds": 0}),
-    )  # fmt: skip
-    say = (lambda line: None) if quietly else (lambda line: err.print(clean(line), style="dim", markup=False))
-    return judge_live(data, lm, where, say=say, limits=limits)
-
-
-def _measure(data: Judged, how: EvaluateOptions) -> MetaEvaluation:
-    result = meta_evaluate(
-        data.judges, data.human, documents=data.documents, systems=data.systems, scale=data.scales,
-        on_scale=data.on_scale or None, uncalibrated=data.uncalibrated, ratings=data.ratings, kinds=data.kinds,
-        categories={aspect: marks.levels for aspect, marks in data.marks.items()}, decided=data.decided,
-        lengths=data.lengths, options=how,
-    )  # fmt: skip
-    return result.absolute() if how.absolute else result
-
-
-def _write_all(
-    data: Judged, result: MetaEvaluation, notes: Sequence[str], how: EvaluateOptions, report: Path | None,
-    gate: Gate | None, reasons: Sequence[str],
-) -> list[Path]:  # fmt: skip
-    """The files that were asked for."""
-    made = {
-        report: lambda: render(data, result, notes),
-        how.latex: lambda: agreement_latex(result),
-        how.markdown: lambda: agreement_markdown(result, None if gate is None else gate.text, reasons),
-    }
-    written = [path for path in made if path is not None]
-    for path in written:
-        write_output(path, made[path]())
-    return written
-
-
-def _print_result(
-    data: Judged, result: MetaEvaluation, notes: Sequence[str], how: EvaluateOptions, beside: _Beside,
-    gate: Gate | None, reasons: Sequence[str],
+def _tell(
+    data: Judged, result: MetaEvaluation, notes: Sequence[str], live: Sequence[LiveRun],
+    replacing: Sequence[dict[str, Any]],
 ) -> None:  # fmt: skip
-    print_json(
-        result.to_dict()
-        | {
-            "notes": notes, "origin": data.origin, "rows": len(data.rows),
-            "live": [run.to_dict() for run in beside.live], "deferred": beside.rest,
-            "alternative_annotator_test": [
-                {"judge": judge, "aspect": aspect, "mapped": mapped} | test.to_dict()
-                for (judge, aspect), (test, mapped) in beside.replacing.items()
-            ],
-            "gate": None if gate is None else {"gate": gate.text, "passed": not reasons, "reasons": reasons},
-        }
-    )  # fmt: skip
-
-
-def _tell_result(
-    data: Judged, result: MetaEvaluation, notes: Sequence[str], how: EvaluateOptions, beside: _Beside,
-    written: Sequence[Path],
-) -> None:  # fmt: skip
-    for run in beside.live:
+    for run in live:
         out.print(clean(str(run)), markup=False, soft_wrap=True)
         for identity, reason in run.summary.failures[:5]:
             out.print(clean(f"  no score for {identity}: {reason}"), markup=False, style="red")
         if run.summary.failed > 5:
             out.print(f"  … and {run.summary.failed - 5} more; --json has their reasons")
     show(result, data.origin, len(data.rows), notes)
-    for line in _told_of_replacing(beside.replacing):
-        out.print(clean(line), markup=False, soft_wrap=True)
-    for path in written:
-        out.print(f"Wrote {escape(str(path))}")
+    for test in replacing:
+        won, of = sum(one["won"] for one in test["raters"]), len(test["raters"])
+        lines = [
+            f"Alternative annotator test, {test['judge']}, {test['aspect']}: may {'' if test['passed'] else 'not '}"
+            f"replace a rater (wins against {won} of {of} raters, ω {test['omega']:.2f}, 0.5 is needed; advantage ρ "
+            f"{test['rho']:.2f}; ε {test['epsilon']:g})",
+            *(f"  condition not met: {condition}" for condition in test["conditions"]),
+        ]
+        for line in lines:
+            out.print(clean(line), markup=False, soft_wrap=True)
 
 
 # What is not left to a person ----------------------------------------------------------------------------------------
 
-MEASURES: tuple[Coefficient, ...] = ("pearson", "spearman", "kendall")
-
 
 def on_the_rest(data: Judged) -> list[dict[str, Any]]:
-    """By judge and aspect, pooled: rows left to a person, and each measure on all rows and on the rest, with the mean
+    """By judge and aspect, pooled: rows left to a person, and agreement on all rows and on the rest, with the mean
     error on people's scale where the judge is on it. Nothing where no row is left to a person."""
     if not data.deferred or len(data.deferred) == len(data.rows):
         return []
@@ -203,85 +155,44 @@ def on_the_rest(data: Judged) -> list[dict[str, Any]]:
             present = ~np.isnan(scores) & ~np.isnan(human)
             entry: dict[str, Any] = {"judge": judge, "aspect": aspect, "left_to_people": len(data.deferred)}
             for name, rows in (("all", present), ("rest", present & rest)):
-                entry[name] = _measures(scores[rows], human[rows], judge in data.on_scale)
+                x, y = scores[rows], human[rows]
+                known = correlate(x, y, coefficient="spearman", level="pooled").value if len(x) > 2 else np.nan
+                entry[name] = {"rows": len(x), "spearman": float(known)}
+                if judge in data.on_scale:
+                    entry[name]["mean_error"] = float(np.abs(x - y).mean()) if len(x) else np.nan
             result.append(entry)
     return result
 
 
-def _measures(scores: Vector, human: Vector, on_scale: bool) -> dict[str, Any]:
-    made: dict[str, Any] = {"rows": len(scores)}
-    for name in MEASURES:
-        known = correlate(scores, human, coefficient=name, level="pooled").value if len(scores) > 2 else np.nan
-        made[name] = float(known)
-    if on_scale:
-        made["mean_error"] = float(np.abs(scores - human).mean()) if len(scores) else np.nan
-    return made
-
-
-def _told_of_the_rest(found: Sequence[dict[str, Any]]) -> list[str]:
-    """A sentence for each judge and aspect."""
-    lines = []
-    for entry in found:
-        every, rest = entry["all"], entry["rest"]
-        parts = [
-            f"{name} {rest[name]:.3f} (all {every[name]:.3f})" for name in (*MEASURES, "mean_error") if name in rest
-        ]
-        lines.append(
-            f"{entry['judge']}, {entry['aspect']}: {entry['left_to_people']} rows are left to people; on the other "
-            f"{rest['rows']} {', '.join(parts).replace('mean_error', 'mean error')}"
-        )
-    return lines
+def _told_of_the_rest(entry: dict[str, Any]) -> str:
+    every, rest = entry["all"], entry["rest"]
+    titles = {"spearman": "Spearman ρ", "mean_error": "mean error"}
+    parts = [f"{title} {rest[name]:.3f} (all {every[name]:.3f})" for name, title in titles.items() if name in rest]
+    return (
+        f"{entry['judge']}, {entry['aspect']}: {entry['left_to_people']} rows are left to people; on the other "
+        f"{rest['rows']} {', '.join(parts)}"
+    )
 
 
 # In a rater's place --------------------------------------------------------------------------------------------------
 
-FOLDS = 5
 
-
-def _may_replace(data: Judged, epsilon: float) -> Replacing:
-    """May a judge take a rater's place? The alternative annotator test on what was read.
-
-    Scores that are known to be on people's scale are taken as they are. Others (metrics, columns) are mapped by a
-    straight line that the other documents' rows teach. Raises OptionError where no aspect has several raters.
-    """
+def _may_replace(data: Judged, epsilon: float) -> list[dict[str, Any]]:
+    """May a judge take a rater's place? The alternative annotator test of the judges that score on people's scale.
+    Raises OptionError where no aspect has several raters, or no judge is on their scale."""
     if not data.ratings:
         raise OptionError(
             f"--alt-test compares a judge with single raters, and {data.origin} has one score a row; give columns "
             "score_1, score_2, …, or an .annotators.jsonl beside the file"
         )
-    result: Replacing = {}
-    for judge, by_aspect in data.judges.items():
-        for aspect, scores in by_aspect.items():
-            if aspect in data.ratings:
-                mapped = judge not in data.on_scale
-                said = _mapped(scores, data.human[aspect], data.documents) if mapped else scores
-                table = data.ratings[aspect]
-                test = alternative_annotator_test(said, table, documents=data.documents, epsilon=epsilon)
-                result[judge, aspect] = test, mapped
-    return result
-
-
-def _mapped(scores: Vector, human: Vector, documents: list[str]) -> Vector:
-    made = np.full(len(scores), np.nan)
-    known = ~np.isnan(scores) & ~np.isnan(human)
-    for rows in folds(documents, FOLDS):
-        rest = known.copy()
-        rest[rows] = False
-        if rest.sum() > 2 and np.ptp(scores[rest]) > 0:
-            made[rows] = np.polyval(np.polyfit(scores[rest], human[rest], 1), scores[rows])
-    return made
-
-
-def _told_of_replacing(found: Replacing) -> list[str]:
-    """A sentence for each judge and aspect, and its conditions."""
-    lines = []
-    for (judge, aspect), (test, mapped) in found.items():
-        won = sum(one.won for one in test.raters)
-        may = "may replace a rater" if test.passed else "may not replace a rater"
-        lines.append(
-            f"Alternative annotator test, {judge}, {aspect}: {may} (wins against {won} of {len(test.raters)} raters, "
-            f"ω {test.omega:.2f}, 0.5 is needed; advantage ρ {test.rho:.2f}; ε {test.epsilon:g})"
-            + ("; its scores were mapped to the raters' scale by a line from other documents" if mapped else "")
-        )
-        lines += [f"  condition not met: {condition}" for condition in test.conditions]
-    return lines
+    tests = [
+        {"judge": judge, "aspect": aspect}
+        | alternative_annotator_test(scores, data.ratings[aspect], documents=data.documents, epsilon=epsilon).to_dict()
+        for judge in data.judges
+        if judge in data.on_scale
+        for aspect, scores in data.judges[judge].items()
+        if aspect in data.ratings
+    ]
+    if not tests:
+        raise OptionError("--alt-test: no judge is known to score on the raters' scale; give verdicts of `score`")
+    return tests

@@ -39,8 +39,9 @@ def agreement_table(result: MetaEvaluation) -> Table:
         ["judge", "aspect", "level", Column("rests on", "s"), Column("failed", "d"),
          *(Column(TITLES[name], ".3f") for name in names)]
     )  # fmt: skip
-    for (judge, aspect, level), group in result.agreement.groupby(["judge", "aspect", "level"], sort=False):
+    for _, group in result.agreement.groupby(["judge", "aspect", "level"], sort=False):
         rows = rows_of(group)
+        judge, aspect, level = (rows[0][name] for name in ("judge", "aspect", "level"))
         skipped = f", {rows[0]['skipped']} skipped" if rows[0]["skipped"] and level == "sample" else ""
         cells = {row["coefficient"]: Cell(row["value"], row["low"], row["high"]) for row in rows}
         made.add(judge, aspect, level, count(rows[0]["n"], level) + skipped, rows[0]["failed"],
@@ -103,8 +104,7 @@ def _errors(rows: Sequence[Mapping[str, Any]]) -> Table:
     for row in rows:
         reason = text(row["reason"])
         cells = [Cell(None if reason else row[n], row[f"{n}_low"], row[f"{n}_high"]) for n in names]
-        judge = f"{row['judge']} {row['stage']}".strip()
-        made.add(judge, row["aspect"], str(row["n"]), *cells, *([reason] if reasons else []))
+        made.add(row["judge"], row["aspect"], str(row["n"]), *cells, *([reason] if reasons else []))
     return made
 
 
