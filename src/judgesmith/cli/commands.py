@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args, get_origin
@@ -35,19 +35,11 @@ PANELS = {
     **dict.fromkeys(("columns", "limit"), "Data"),
     **dict.fromkeys(("max_calls", "max_cost", "max_failed", "dry_run"), "Limits"),
 }
-#: What a file or a preset for another command says, and which command that is.
-ELSEWHERE = {
-    "arms": "what `judgesmith study` compares",
-    "optimizer": "how `judgesmith compile` learns from labels",
-    "perturb": "how `judgesmith discern` changes texts",
-}
 
 
-def flag(
-    default: Any, help: str, *names: str, metavar: str = "", complete: Callable[[str], Any] | None = None, **limits: Any
-) -> Any:
+def flag(default: Any, help: str, *names: str, metavar: str = "", **limits: Any) -> Any:
     """An option of a command. names: as it is written, `--field-name` where not given."""
-    cli = {"names": names, "metavar": metavar or None, "autocompletion": complete}
+    cli = {"names": names, "metavar": metavar or None}
     return Field(default, description=help, json_schema_extra={"cli": cli}, **limits)  # type: ignore[dict-item]
 
 
@@ -123,8 +115,6 @@ class Command(Options):
         result = {}
         for key, value in (layered(presets, file) if "preset" in cls.model_fields else file).items():
             name = fields.get(key, key)
-            if name not in fields.values() and key in ELSEWHERE:
-                raise OptionError(f"{source}, {key}: {ELSEWHERE[key]}, so give it to that command")
             if name in fields.values() and isinstance(value, str) and _repeats(cls.model_fields[name]):
                 value = [value]
             result[name] = value
@@ -139,18 +129,11 @@ class Config(Options):
     config: Path | None = flag(None, "Options as YAML, by the same names; the command line wins.", metavar="FILE.yaml")
 
 
-def _presets(incomplete: str) -> list[tuple[str, str]]:
-    from .. import presets
-
-    return [(name, presets.about(name)) for name in presets.names() if name.startswith(incomplete)]
-
-
 class Preset(Config):
     preset: list[str] | None = flag(
         None,
         "A paper's settings by name (`judgesmith list presets`); --config and the command line win. Repeatable.",
         metavar="NAME",
-        complete=_presets,
     )
 
 
@@ -200,12 +183,6 @@ class Reach(Model, ReachOptions):
         return connection_of(self, self.api_base)
 
 
-def _methods(incomplete: str) -> list[tuple[str, str]]:
-    from ..programs.registry import judges
-
-    return [(name, part.about) for name, part in judges.parts().items() if name.startswith(incomplete)]
-
-
 class Aspect(Options):
     """How a judge judges, and what its score stands for."""
 
@@ -214,7 +191,6 @@ class Aspect(Options):
         "How it judges: see `judgesmith list methods`. Default: readings where the model can be read (local/…, gguf:…, "
         "or --reader …), else active-critic.",
         metavar="NAME",
-        complete=_methods,
     )
     library_aspect: str | None = flag(
         None,
@@ -266,7 +242,7 @@ def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
             for bound, word in (("ge", "min"), ("le", "max"))
             if hasattr(limit, bound)
         }
-        words |= {"autocompletion": cli.get("autocompletion"), "rich_help_panel": PANELS.get(name)}
+        words["rich_help_panel"] = PANELS.get(name)
         annotation = Annotated[annotation, typer.Option(*names, **words, **limits)]  # type: ignore[misc]
     kind = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(name, kind, default=default, annotation=annotation)

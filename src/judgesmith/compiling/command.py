@@ -25,12 +25,6 @@ __all__ = ["Compile", "compile_judge"]
 COMPARING = "pairwise-direct"
 
 
-def _optimizers(incomplete: str) -> list[tuple[str, str]]:
-    from ..optimizers.registry import optimizers
-
-    return [(name, part.about) for name, part in optimizers.parts().items() if name.startswith(incomplete)]
-
-
 class Compile(Command, Aspect, Preset, Model, Rows, Json):
     """Learn a judge from a few human scores and save it.
 
@@ -57,7 +51,6 @@ class Compile(Command, Aspect, Preset, Model, Rows, Json):
         None,
         "How it is compiled: see `judgesmith list optimizers`. Default: none for readings, else random-search.",
         metavar="NAME",
-        complete=_optimizers,
     )
     max_calls: int | None = flag(
         None, "Calls at most, not counting repeats after a failed request; the best so far is kept.", ge=1
