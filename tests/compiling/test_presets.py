@@ -308,7 +308,7 @@ def test_a_judge_without_labels_takes_a_preset(name: str, cli: Any, tmp_path: Pa
         (["compile", "ROWS", "--preset", "active-critic/sumeval"], "(did you mean 'active-critic/summeval'?)"),
         (["compile", "ROWS", "--preset", "../settings"], "there is no such preset"),
         (["study", "labels", "ROWS", "--preset", "magic"], "--preset magic: there is no such preset"),
-        (["compile", "ROWS", "--preset", "active-critic/table-1"], "arms: what `judgesmith study` compares"),
+        (["compile", "ROWS", "--preset", "active-critic/table-1"], "arms: there is no option of that name"),
         (["compile", "--no-labels", "--preset", "active-critic/sfres"], "does nothing with"),
         (
             ["compile", "ROWS", "--preset", "active-critic/sfres", "--method", "direct"],

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.markup import escape
-from rich.table import Table
 
 from ..errors import OptionError
 from ..running.console import number, out, print_json
+from ..tables import Cell, Column, Table, shortened
 from .commands import Command, Json, Rows, argument, flag
 from .rendering import objective_label, training_q
 
@@ -66,49 +66,32 @@ def _messages(judge: Judge, rows: Path, roles: Mapping[str, str]) -> Mapping[str
     return judge.previews(guarded(Item.of(row))[0])
 
 
-def _facts(rows: Sequence[tuple[str, str]]) -> Table:
-    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
-    table.add_column(style="bold")
-    table.add_column()
-    for name, value in rows:
-        table.add_row(name, escape(value))
-    return table
-
-
-def _identity(version: Version, saved: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Fingerprint, with those of its parts, and model."""
-    return [
-        ("fingerprint", f"{version.fingerprint} (`judge` in the rows that it scores), of:"),
-        *(("", f"{name}: {mark}") for name, mark in version.parts().items()),
-        ("model", (saved["lm"] or {}).get("model", "none")),
-    ]
-
-
 def _print_judge(path: Path, judge: Judge, saved: Mapping[str, Any], version: Version) -> None:
     from ..programs import artifact
 
     provenance = {name: part for name, part in saved["provenance"].items() if part is not None}
-    facts = _facts([])
     options = ", ".join(f"{k}={v}" for k, v in saved["program"]["options"].items() if v not in ("", True))
-    facts.add_row("judge", escape(f"{path.name}, {saved['program']['kind']} ({options})"))
-    for name, value in _identity(version, saved):
-        facts.add_row(name, escape(value))
-    facts.add_row("scale", str(judge.scale))
-    if judge.decision is not None:
-        facts.add_row("decides", escape(str(judge.decision)))
-    if judge.preference is not None:
-        facts.add_row("prefers", str(judge.preference))
-    facts.add_row("task", escape(saved["task"] or "–"))
-    for index, criterion in enumerate(judge.knowledge.criteria):
-        facts.add_row("criteria" if index == 0 else "", escape(f"{criterion.name}: {criterion.definition}"))
-    for name, value in (*judge.facts().items(), *_history(provenance)):
-        facts.add_row(name, escape(value))
-    out.print(facts)
+    facts = Table(["", ""], header=False)
+    for name, value in (
+        ("judge", f"{path.name}, {saved['program']['kind']} ({options})"),
+        ("fingerprint", f"{version.fingerprint} (`judge` in the rows that it scores), of:"),
+        *(("", f"{name}: {mark}") for name, mark in version.parts().items()),
+        ("model", (saved["lm"] or {}).get("model", "none")),
+        ("scale", judge.scale),
+        *([("decides", judge.decision)] if judge.decision is not None else []),
+        *([("prefers", judge.preference)] if judge.preference is not None else []),
+        ("task", saved["task"] or "–"),
+        *(("criteria", f"{criterion.name}: {criterion.definition}") for criterion in judge.knowledge.criteria),
+        *judge.facts().items(),
+        *_history(provenance),
+    ):
+        facts.add(name, str(value))
+    facts.show(out)
     for name, predictor in artifact.predictors(judge).items():
         if predictor.demos:
-            out.print(_demonstrations(name, predictor.demos, judge))
+            _show_demonstrations(name, predictor.demos, judge)
     if tried := provenance.get("candidates", []):
-        out.print(_tried(tried))
+        _tried(tried).show(out)
 
 
 def _history(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -132,42 +115,32 @@ def _history(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
     return lines
 
 
-def _demonstrations(name: str, demos: Any, judge: Judge) -> Table:
+def _show_demonstrations(name: str, demos: Any, judge: Judge) -> None:
     from ..programs.prompting.neighbours import Neighbours
 
     text = f"{len(demos)} demonstrations"
     if isinstance(demos, Neighbours):
         text = f"for each output the {demos.shown} most similar of {len(demos)} labelled rows"
-    table = Table(title=f"{escape(name)}: {text}")
-    for column in ("score", "by", "source", "output", "explanation"):
-        table.add_column(column, overflow="fold", max_width=None if column in ("score", "by") else 48)
+    table = Table([Column("score", "s"), "by", "source", "output", "explanation"], f"{name}: {text}")
     for demo in demos[:MOST_DEMOS_SHOWN]:
-        table.add_row(
+        table.add(
             number(judge.scale.from_percent(demo["score"])),
             "people" if demo.get("gold") else "the model",
-            *(escape(_cut(demo.get(field) or "")) for field in ("source", "output", "explanation")),
+            *(shortened(demo.get(field) or "", 160) for field in ("source", "output", "explanation")),
         )
+    table.show(out)
     if len(demos) > MOST_DEMOS_SHOWN:
-        table.caption = f"and {len(demos) - MOST_DEMOS_SHOWN} more (--json shows all)"
-    return table
+        out.print(f"and {len(demos) - MOST_DEMOS_SHOWN} more (--json shows all)", style="dim")
 
 
 def _tried(candidates: Sequence[Mapping[str, Any]]) -> Table:
     by = objective_label(candidates[0].get("objective"))
-    beside = ("Q",) if by != "Q" else ()
-    table = Table(title=f"What the search tried ({by} on training rows, each judged without itself)")
-    for column in ("candidate", "demos", by, "95 % interval", *beside, "failed", "rows"):
-        table.add_column(column, justify="left" if column == "candidate" else "right")
+    made = Table(
+        ["candidate", Column("demos", "s"), Column(by, ".2f"), Column("failed", "s"), Column("rows", "s")],
+        f"What the search tried ({by} on training rows, each judged without itself; 95 % intervals)",
+    )
     for c in candidates:
-        table.add_row(
-            escape(str(c.get("candidate"))), str(c.get("demos")), number(c.get("value", c.get("q"))),
-            f"{number(c.get('low'))} … {number(c.get('high'))}", *([number(c.get("q"))] if beside else []),
-            str(c.get("failed")),
-            escape(str(c.get("rows") or c.get("n"))) + (", dropped" if c.get("dropped") else ""),
-        )  # fmt: skip
-    return table
-
-
-def _cut(text: str, most: int = 160) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= most else text[: most - 1] + "…"
+        value = Cell(c.get("value", c.get("q")), c.get("low"), c.get("high"))
+        rows = str(c.get("rows") or c.get("n")) + (", dropped" if c.get("dropped") else "")
+        made.add(str(c.get("candidate")), str(c.get("demos")), value, str(c.get("failed")), rows)
+    return made
