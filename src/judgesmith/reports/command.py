@@ -26,7 +26,6 @@ class Report(Command, Rows, Json):
         None, "Human ratings to compare with: an aspect, a column or a path; found by name where not given.",
         metavar="COLUMN",
     )  # fmt: skip
-    title: str = flag("", "The page's title.")
 
     def run(self) -> None:
         from ..pages import check_page, write_page
@@ -39,7 +38,7 @@ class Report(Command, Rows, Json):
         check_page(target, "-o", self.scored)
         started = time.monotonic()
         data = read_scored(self.scored, human=self.human, columns=self.roles())
-        size = write_page(target, render(data, self.title), "-o")
+        size = write_page(target, render(data), "-o")
         found = summarise(data)
         if self.as_json:
             seconds = round(time.monotonic() - started, 2)

@@ -21,7 +21,7 @@ from ..datasets.records import OVERALL, Row
 from ..errors import LabelsError
 from ..evaluating.sources import plain_name, read_cell, verdict_of
 from ..rows import as_text
-from ..signatures.values import CriterionScore, ErrorSpan, Opinion, ReadDetails, ScoreInterval, Verdict
+from ..signatures.values import CriterionScore, ErrorSpan, Opinion, ScoreInterval, Verdict
 
 GROUNDED = ("exact", "normalised", "fuzzy")
 _LABELS = 20  # errors that one piece of text names; more are counted
@@ -70,14 +70,12 @@ class Piece(NamedTuple):
 
 
 class Mean(NamedTuple):
-    """A mean with its 95 % interval over documents, NaN for fewer than two documents. n: values. p: two-sided, that the
-    true mean is 0; NaN where there is no interval."""
+    """A mean with its 95 % interval over documents, NaN for fewer than two documents. n: values."""
 
     value: float
     low: float
     high: float
     n: int
-    p: float = math.nan
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,13 +206,11 @@ def _verdict(told: Mapping[str, Any], output: str = "") -> Verdict:
     score, failure = _number(told.get("score")), _words(told.get("failure"))
     if math.isnan(score) and not failure:
         failure = "no reason is given"
-    details = told.get("details")
     return Verdict(
         score=math.nan if failure else score, failure=failure or None, explanation=_words(told.get("explanation")),
         criteria=dict(_criteria(told.get("criteria"))), errors=_errors(told.get("errors"), output),
         opinions=dict(_opinions(told.get("opinions"), output)), spread=_number(told.get("spread")),
         notes=_several(told.get("notes")), interval=_interval(told.get("interval")),
-        details=ReadDetails(details) if isinstance(details, Mapping) else None,
         suspicious=_words(told.get("suspicious")) or None, category=_words(told.get("category")) or None,
     )  # fmt: skip
 
@@ -332,10 +328,7 @@ def mean_of(values: Vector, documents: Sequence[str]) -> Mean:
     sums = np.bincount(code, weights=known - mean)
     error = math.sqrt(d / (d - 1)) * math.hypot(*sums) / len(known)
     half = float(scipy.stats.t.ppf(0.975, d - 1) * error)
-    t = mean / error if error > 0 else math.copysign(math.inf, mean) if mean else 0.0
-    # Equal deviations have no spread; d documents of one sign are no rarer than d coins of one side.
-    p = max(float(2 * scipy.stats.t.sf(abs(t), d - 1)), 2.0 ** (1 - d))
-    return Mean(mean, mean - half, mean + half, len(known), p)
+    return Mean(mean, mean - half, mean + half, len(known))
 
 
 def _sides(rows: Sequence[Shown], aspects: Sequence[str], standard: str | None) -> Iterator[Side]:

@@ -12,7 +12,6 @@ import hashlib
 import itertools
 import json
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -41,11 +40,10 @@ _PLACES = {
     "ungrounded": "not found in the text",
 }
 _GRADES = {1: "hardly matters", 2: "minor", 3: "moderate", 4: "major", 5: "critical", 0: "no severity given"}
-_HASH = re.compile(r"[0-9a-f]{12,}")
 Span = tuple[float, float]
 
 
-def render(data: Scored, title: str = "") -> str:
+def render(data: Scored) -> str:
     """The page."""
     pages = environment("judgesmith.reports", trim_blocks=True, lstrip_blocks=True)
     filters: dict[str, Callable[[Any], object]] = {
@@ -75,7 +73,7 @@ def render(data: Scored, title: str = "") -> str:
     )
     return str(
         pages.get_template("spans.html.j2").render(
-            title=title or f"Judged texts: {data.origin}", origin=data.origin, about=summarise(data),
+            title=f"Judged texts: {data.origin}", origin=data.origin, about=summarise(data),
             score=number(mean.value, _digits(axis)), interval=_interval(mean, _axis(overall.score)),
             people=number(_mean(overall.human), 2), gaps=any(not np.isnan(side.gap).all() for side in data.sides),
             start=start, flags=[(name, bit) for name, bit, known in flags if known],
@@ -102,18 +100,13 @@ def _row(data: Scored, i: int, texts: dict[str, int], named: set[str], axis: Spa
     row, verdict = data.rows[i], data.rows[i].verdict
     folded = (("Source", row.row.source), ("Context", row.row.context), ("Reference", row.row.reference))
     gap, human = float(data.sides[0].gap[i]), float(data.sides[0].human[i])
-    base, readings, improbable = _readings(verdict.details.to_dict() if verdict.details else {})
     ends = (verdict.interval.low, verdict.interval.high) if verdict.interval else (math.nan, math.nan)
     low, high = (min(max(end, axis[0]), axis[1]) for end in ends)
     return {
         "it": row,
         "verdict": verdict,
-        # The row's id where it says something to a reader; for hashes the file and the line.
-        "title": row.row.id if _HASH.search(row.row.id) is None and len(row.row.id) <= _HEADING
-        else f"{data.origin}, line {row.row.line}" if row.row.line else data.origin,
+        "title": shortened(row.row.id, _HEADING),
         "interval": "" if math.isnan(ends[0]) or verdict.failure else f"[{plain(low)}, {plain(high)}]",
-        "readings": readings, "base": base, "improbable": improbable,
-        "told": readings is not None and verdict.explanation.startswith(f"{base:.2f} on average"),
         "gap": "" if math.isnan(gap) else f"{gap:.0f}",
         "human": "" if math.isnan(human) else plain(human),
         "people": {name: value for name, value in row.human.items() if name in named and not math.isnan(value)},
@@ -122,26 +115,6 @@ def _row(data: Scored, i: int, texts: dict[str, int], named: set[str], axis: Spa
         "opinions": list(_opinions(row)),
         "folded": [(title, words, texts.setdefault(words, len(texts))) for title, words in folded if words],
     }  # fmt: skip
-
-
-def _readings(details: Mapping[str, Any]) -> tuple[float, Table | None, list[tuple[str, float]]]:
-    """How a judge of readings came to a score: the mean training row's score, what groups of readings add to it in
-    points of the scale, most first, and the words that the model expected least with their surprise in nats. The table
-    is None for details of another shape."""
-    base, added = details.get("base", math.nan), details.get("readings")
-    known = {str(k): v for k, v in added.items() if _is_number(v)} if isinstance(added, Mapping) else {}
-    if not _is_number(base) or not known:
-        return math.nan, None, []
-    made = Table(["readings", Column("points", "+.2f")], "What readings add")
-    for name, value in sorted(known.items(), key=lambda pair: -abs(pair[1])):
-        made.add(name, value)
-    words = details.get("improbable")
-    pairs = [pair for pair in words if isinstance(pair, list) and len(pair) == 2] if isinstance(words, list) else []
-    return float(base), made, [(str(word), float(nats)) for word, nats in pairs if _is_number(nats)]
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _opinions(row: Shown) -> Iterator[tuple[str, Any, list[int], list[ErrorSpan]]]:
@@ -226,14 +199,9 @@ def _tables(data: Scored) -> Iterator[tuple[str, Table]]:
         mean = mean_of(side.score, documents)
         made.add(side.name, mean.n, len(rows) - mean.n, _bar(mean, _axis(side.score)), _mean(side.human))
     yield "Means with 95 % intervals over documents, each on the scale that the judge uses for it.", made
-    errors = [error for row in rows for error in row.verdict.errors]
-    grades, places = Counter(map(grade, errors)), Counter(str(error.how) for error in errors)
+    grades = Counter(grade(error) for row in rows for error in row.verdict.errors)
     severity = {f"{g or '–'} {_GRADES[g]}": grades[g] for g in (5, 4, 3, 2, 1, 0)}
     yield "", _shares("Severity of errors", "severity", "errors", severity)
-    yield (
-        "",
-        _shares("Where errors were found", "place", "errors", {_PLACES[how]: places[how] for how in _PLACES}),
-    )
     yield (
         "Scores in percent of the scale. Outlier: so far from the others that its errors were set aside.",
         _annotators(rows, documents),
