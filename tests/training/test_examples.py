@@ -66,7 +66,7 @@ def test_rows_of_another_aspect_keep_their_own_prompt_and_attacks_are_left_out(t
     first, second = [(e, text) for e, text in found if not e.human]
     assert "Own words: 1." in first[1] and "Judge fluency of the output" in first[1]
     assert "Judge coherence of the output" in second[1] and "It hangs together." in second[1]
-    assert [e.percent for e, _ in (first, second)] == [10.0, 20.0] and second[0].document == "s2|coherence|score"
+    assert [e.percent for e, _ in (first, second)] == [10.0, 20.0] and second[0].document == "s2|coherence"
     assert all(e.said == 0 and e.weight == (4.0 if e.human else 1.0) for e, _ in found)
     assert synthetic_rows(None) == []
 
@@ -90,14 +90,11 @@ def test_annotations_are_learnt_after_their_own_prompt(tmp_path: Path) -> None:
     assert notes == ["4 human ratings have no error spans and are not trained on"]
 
 
-def test_both_targets_are_learnt_each_in_its_form(tmp_path: Path) -> None:
-    found, notes = examples_of(tmp_path, "both", line(1, errors=ERRORS))
-    assert [e.said > 0 for e, _ in found if not e.human] == [False, True]
-    assert sum(e.human for e, _ in found) == 4 and all(e.said == 0 for e, _ in found if e.human) and notes == []
-    with scripted_models() as make, pytest.raises(OptionError, match="target=both needs annotated examples"):
+def test_annotations_need_annotated_examples(tmp_path: Path) -> None:
+    with scripted_models() as make, pytest.raises(OptionError, match="target=annotation needs annotated examples"):
         lm, _ = make([])
         split = holdout_split(js.read_labels([{"output": f"o{n}", "score": n} for n in range(8)]), share=0.5, seed=0)
-        Distillation(DistilledJudge("fluency"), split, lm, tmp_path, TrainOptions(target="both"))
+        Distillation(DistilledJudge("fluency"), split, lm, tmp_path, TrainOptions(target="annotation"))
 
 
 def test_labels_are_parted_three_ways_and_few_are_not(tmp_path: Path) -> None:

@@ -99,8 +99,7 @@ class DistillRun:
         rows = [*split.train.rows, *extra]
         tokens = int(np.mean([len(r.source) + len(r.output) for r in rows]) / _CHARACTERS) + _PROMPT
         human = 0.0 if options.target == "annotation" else len(split.train) * (1 - options.stop_share)
-        trained = human + len(extra) * (2 if options.target == "both" else 1)
-        steps = int(np.ceil(trained / options.batch)) * options.epochs
+        steps = int(np.ceil((human + len(extra)) / options.batch)) * options.epochs
         return {
             "labels": len(split.train) + len(split.heldout), "training rows": len(split.train),
             "synthetic rows": len(extra), "held-out rows": len(split.heldout), "tokens a row": tokens,

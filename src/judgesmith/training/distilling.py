@@ -46,7 +46,7 @@ from ..programs.progress import Progress, Silent, watching
 from ..programs.prompting.suspicion import guarded
 from ..signatures.values import Criterion, Item, Scale, json_number
 from .distilled.gguf_adapter import GGUF_ADAPTER, write_gguf_adapter
-from .distilled.judge import Answered, DistilledJudge, StudentData
+from .distilled.judge import DistilledJudge, StudentData
 from .distilled.marking import MOST_TOKENS, error_text
 from .distilled.student import Shape, Student, training_modules
 from .loop import Example, Trained, Training
@@ -209,23 +209,19 @@ class Distillation:
         return result, stopping, notes
 
     def _examples(self, student: Student, rows: Sequence[Learnt], notes: list[str]) -> list[Example]:
-        """What is learnt of each row, in one form or in two. What is left out is added to the notes."""
+        """What is learnt of each row. What is left out is added to the notes."""
         result: list[Example] = []
-        forms: tuple[Answered, ...] = ("score", "annotation") if self.options.target == "both" else (self.judge.answer,)
         spanless = longer = 0
         for row in rows:
-            for form in forms:
-                if form == "annotation" and row.made is None:
-                    spanless += 1
-                    continue
-                if row.made is None and not self.options.human_weight:
-                    continue
-                example = self._example(student, row, form)
+            if row.made is None and self.judge.answer == "annotation":
+                spanless += 1
+            elif row.made is not None or self.options.human_weight:
+                example = self._example(student, row)
                 if len(example.prompt) > self.options.longest:
                     longer += 1
                 else:
                     result.append(example)
-        if spanless and self.options.target == "annotation":
+        if spanless:
             notes.append(f"{spanless} human ratings have no error spans and are not trained on")
         if longer:
             notes.append(f"{longer} prompts have more than {self.options.longest:,} tokens and are left out")
@@ -233,25 +229,20 @@ class Distillation:
             raise OptionError(f"every prompt has more than {self.options.longest:,} tokens; raise --longest")
         return result
 
-    def _example(self, student: Student, row: Learnt, form: Answered) -> Example:
-        asked = self._asked(row.made)
-        if asked.answer != form:
-            asked = asked.copy_for(answer=form)
-        written = "" if form == "score" or row.made is None else error_text([e.model_dump() for e in row.made.errors])
+    def _example(self, student: Student, row: Learnt) -> Example:
+        asked, aspect, written = self.judge, "", ""
+        if row.made is not None:
+            aspect = row.made.aspect
+            if aspect != asked.aspect:
+                criterion = Criterion(aspect[:80], row.made.definition)
+                asked = DistilledJudge(aspect, task=row.made.task, criteria=(criterion,), answer=asked.answer)
+            if asked.answer == "annotation":
+                written = error_text([e.model_dump() for e in row.made.errors])
         prompt = student.tokens(asked.messages(guarded(row.item)[0]), written)
         weight = self.options.human_weight if row.made is None and self.synthetic else 1.0
-        # Rows are compared within a document, an aspect and a form.
-        document = f"{row.row.doc_id}|{'' if row.made is None else row.made.aspect}|{form}"
-        return Example(
-            tuple(prompt), row.percent, document, weight, row.made is None, len(student.said(written))
-        )  # fmt: skip
-
-    def _asked(self, made: SyntheticRow | None) -> DistilledJudge:
-        """The judge whose prompt a row has: of another aspect, that aspect's."""
-        if made is None or made.aspect == self.judge.aspect:
-            return self.judge
-        criterion = Criterion(made.aspect[:80], made.definition)
-        return DistilledJudge(made.aspect, task=made.task, criteria=(criterion,))
+        # Rows are compared within a document and an aspect.
+        document = f"{row.row.doc_id}|{aspect}"
+        return Example(tuple(prompt), row.percent, document, weight, row.made is None, len(student.said(written)))
 
     def _percents(self, student: Student, items: Sequence[Item]) -> list[float]:
         """The student's scores in percent, NaN where its answer comes to none."""

@@ -18,10 +18,10 @@ class TrainOptions(Options):
     warmup: float = option(0.05, "Share of the steps in which the learning rate rises; then it falls to 0.", ge=0, lt=1)
     epochs: int = option(6, "Passes over the training rows at most.", ge=1)
     batch: int = option(8, "Rows of a step.", ge=1)
-    target: Literal["score", "annotation", "both"] = option(
+    target: Literal["score", "annotation"] = option(
         "score",
-        "What the student learns to answer: the score alone; errors with their spans and then the score (synthetic "
-        "examples that have been annotated, as OpeNLGauge does); or both, each under its own prompt.",
+        "What the student learns to answer: the score alone, or errors with their spans and then the score (synthetic "
+        "examples that have been annotated, as OpeNLGauge does).",
     )
     loss: Literal["both", "regression", "cross-entropy"] = option(
         "both",
