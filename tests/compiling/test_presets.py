@@ -132,8 +132,7 @@ TRAINING: dict[str, tuple[Catalogue, dict[str, Any]]] = {
     ),
     "openlgauge/synthetic": (
         synthesizing.catalogue(),
-        {"outputs": 4, "aspects": 3, "perturbed": 0, "answer": "annotation", "step": 5, "most_spread": 100,
-         "most_ungrounded": 1, "most_of_bin": 1},
+        {"outputs": 4, "aspects": 3, "perturbed": 0, "answer": "annotation", "step": 5},
     ),
 }  # fmt: skip
 

@@ -60,7 +60,7 @@ def judge_of(make: MakeScripted, aspect: str = "fluency", answer: Any = grade) -
 
 
 def synthesis(rows: Path, *judges: Judge, options: dict[str, Any] | None = None, **given: Any) -> Synthesis:
-    chosen = SynthesisOptions(**{"perturbed": 1, "perturbations": ("character",), "most_of_bin": 1} | (options or {}))
+    chosen = SynthesisOptions(**{"perturbed": 1, "perturbations": ("character",)} | (options or {}))
     return Synthesis(rows=rows, judges=judges, output=rows.with_name("synthetic.jsonl"), options=chosen, **given)
 
 
@@ -72,7 +72,7 @@ def run(one: Synthesis) -> Any:
 def test_outputs_are_drawn_perturbed_annotated_and_written_as_chats(make: MakeScripted, rows: Path) -> None:
     made = run(synthesis(rows, judge_of(make), judge_of(make, "coherence"), options={"step": 5, "answer": "percent"}))
     found = [example for example, _ in read_synthetic(rows.with_name("synthetic.jsonl"))]
-    assert len(found) == made.kept == sum(map(sum, made.bins.values()))
+    assert len(found) == made.kept
     assert {e.aspect for e in found} == {"fluency", "coherence"}
     perturbed = [e for e in found if e.made.startswith("perturbed by")]
     assert perturbed and all(e.output not in rows.read_text() for e in perturbed)
@@ -80,8 +80,6 @@ def test_outputs_are_drawn_perturbed_annotated_and_written_as_chats(make: MakeSc
         assert e.percent % 5 == 0
         assert [m.role for m in e.messages] == ["system", "user", "assistant"]
         assert e.messages[-1].content == f"Score: {e.percent:.0f}" and e.output in e.messages[1].content
-    card = rows.with_name("synthetic.card.md").read_text()
-    assert "a model's, not human ratings" in card and "aspect coherence: judged by direct" in card
 
 
 def test_rows_held_apart_are_never_sent_to_a_judge(make: MakeScripted, rows: Path) -> None:
@@ -110,27 +108,14 @@ def test_a_run_resumes_where_its_budget_ended(make: MakeScripted, rows: Path) ->
     assert file.read_bytes() == written and len(transport.requests) == asked
 
 
-def test_what_annotators_disagree_on_or_cannot_score_is_left_out_and_counted(make: MakeScripted, rows: Path) -> None:
-    def other(request: Any) -> str:
-        said = str(request.messages)
-        return "no idea" if "story 2 by" in said else "Score: 0" if "grade 5" in said else grade(request)
-
-    judges = [judge_of(make), judge_of(make, answer=other)]
-    judges[1].knowledge.description = "Another annotator."
-    made = run(synthesis(rows, *judges, options={"perturbed": 0}))
-    found = [example for example, _ in read_synthetic(rows.with_name("synthetic.jsonl"))]
-    assert made.left["annotators disagree"] == sum("grade 5" in line for line in rows.read_text().splitlines())
-    assert not any("grade 5" in e.output for e in found)
-    silent = judge_of(make, answer=lambda r: "?" if "story 2 by" in str(r.messages) else grade(r))
-    silent.knowledge.description = "A silent one."
-    assert run(synthesis(rows, silent, options={"perturbed": 0})).left["no score"] == 2
-
-
-def test_the_scale_is_balanced_where_asked(make: MakeScripted, rows: Path) -> None:
-    judge = judge_of(make, answer=lambda r: "Score: 95" if "by 0" in str(r.messages) else grade(r))
-    made = run(synthesis(rows, judge, options={"most_of_bin": 0.4, "perturbed": 0}))
-    counts = made.bins["fluency"]
-    assert max(counts) <= 0.4 * sum(counts) and made.left["more of one fifth of the scale than asked for"] > 0
+def test_the_mean_of_the_annotators_counts_and_what_none_can_score_is_left_out(make: MakeScripted, rows: Path) -> None:
+    other = judge_of(make, answer=lambda r: "?" if "story 2 by" in str(r.messages) else "Score: 100")
+    other.knowledge.description = "Another annotator."
+    run(synthesis(rows, judge_of(make), other, options={"perturbed": 0}))
+    for example, _ in read_synthetic(rows.with_name("synthetic.jsonl")):
+        own = 20 * int(re.search(r"grade (\d)", example.output)[1]) - 10  # type: ignore[index]
+        assert example.percent == (own if "story 2 by" in example.output else (own + 100) / 2)
+    assert run(synthesis(rows, other, options={"perturbed": 0})).left == {"no score": 2}
 
 
 def test_a_plan_asks_nobody_and_another_file_is_not_overwritten(make: MakeScripted, rows: Path) -> None:

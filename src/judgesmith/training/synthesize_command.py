@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 class Synthesize(Command, Preset, Rows, Reach, LimitOptions, Json):
     """Make examples for `judgesmith distill`: outputs of several qualities, annotated by judges.
 
-    Outputs are the rows' own, written by models (`--writer`), and perturbed copies. The file is JSON lines in the chat
-    form that other trainers read, too, with a card beside it. After Ctrl-C or at the end of a budget the same command
-    resumes. `judgesmith list options synthesize` has further options.
+    Outputs are the rows' own and perturbed copies. The file is JSON lines in the chat form that other trainers read,
+    too. After Ctrl-C or at the end of a budget the same command resumes. `judgesmith list options synthesize` has
+    further options.
     """
 
     hidden: ClassVar[bool] = True
@@ -31,7 +31,6 @@ class Synthesize(Command, Preset, Rows, Reach, LimitOptions, Json):
     apart: list[Path] = flag(
         [], "Rows whose documents and texts stay out, such as those held out. Repeatable.", metavar="LABELS"
     )
-    writer: list[str] = flag([], "A model that writes an output for every input. Repeatable.", metavar="LM")
     limit: int | None = flag(None, "Only the first rows.", ge=1)
     seed: int = flag(0, "Random seed of what is drawn.")
 
@@ -45,7 +44,7 @@ class Synthesize(Command, Preset, Rows, Reach, LimitOptions, Json):
         from ..cli.rendering import show_dry_run
         from ..datasets.loading import iter_rows
         from ..running.console import Watch, out, print_json
-        from ..running.opening import check_writable_file, open_judge, open_model, quiet
+        from ..running.opening import check_writable_file, open_judge, quiet
         from .synthesizing import Synthesis, SynthesisOptions
 
         where = self.connection()
@@ -53,7 +52,7 @@ class Synthesize(Command, Preset, Rows, Reach, LimitOptions, Json):
             check_writable_file(self.output, self.rows, *self.judge, *self.apart)
             synthesis = Synthesis(
                 rows=self.rows, judges=[open_judge(path, self.lm, where) for path in self.judge], output=self.output,
-                options=SynthesisOptions(**self.more("run")), writers=[open_model(name, where) for name in self.writer],
+                options=SynthesisOptions(**self.more("run")),
                 apart=[row for file in self.apart for row, _ in iter_rows(file)],
                 columns=self.roles(), limit=self.limit, seed=self.seed, limits=self.limits(),
             )  # fmt: skip
@@ -68,7 +67,5 @@ class Synthesize(Command, Preset, Rows, Reach, LimitOptions, Json):
         out.print(f"{made.kept} examples of {made.candidates} outputs, {made.calls} calls → {escape(str(self.output))}")
         for why, count in made.left.items():
             out.print(f"left out: {count}, {why}", markup=False)
-        for name, counts in made.bins.items():
-            out.print(f"{name}, by fifths of the scale from the worst: {', '.join(map(str, counts))}", markup=False)
         for note in made.notes:
             out.print(f"note: {note}", style="yellow", markup=False)

@@ -1,7 +1,7 @@
-"""Synthetic examples: outputs of several systems, written and perturbed ones among them, that judges annotate.
+"""Synthetic examples: outputs of several systems, perturbed ones among them, that judges annotate.
 
 Source: OpeNLGauge (§5.1): of each input the outputs of N systems, of each output M aspects, annotated by an ensemble.
-Perturbing outputs for the lower end of the scale, the filters and the balance are ours.
+Perturbing outputs for the lower end of the scale is ours.
 """
 
 from __future__ import annotations
@@ -12,13 +12,11 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
-import dspy
 import numpy as np
 
 from ..datasets.duplicates import shared
@@ -26,19 +24,16 @@ from ..datasets.loading import iter_rows
 from ..datasets.perturbations.registry import Pair, Perturbation, Text, find_perturbations, pairs_of
 from ..datasets.records import Row
 from ..datasets.synthetic import SyntheticRow, read_synthetic
-from ..errors import BudgetError, CallError, OptionError
+from ..errors import BudgetError, OptionError
 from ..likeness import folded
 from ..parts import Options, option
 from ..programs.active_critic.scoring import Known, OverallScorer
 from ..programs.artifact import fingerprint
 from ..programs.atomic import write_whole
 from ..programs.judge import Judge
-from ..programs.models import engine
-from ..programs.models.lm import LanguageModel
 from ..programs.models.transport import Message
 from ..programs.openlgauge.annotation import Annotator, Focus
-from ..programs.prompting.layouts import DIGITS, HUNDRED, TextLayout, whole
-from ..programs.prompting.predict import Evaluator, JudgePredict
+from ..programs.prompting.layouts import DIGITS, HUNDRED, whole
 from ..programs.prompting.suspicion import guarded
 from ..running.console import Watch
 from ..running.limits import Limits
@@ -46,10 +41,6 @@ from ..running.settings import Catalogue, Owner
 from ..scoring.scoring import Run, item_of, score_rows
 from ..signatures.values import Criterion, Item
 from .distilled.marking import MarkedLayout, error_text
-
-_BINS = 5
-#: Annotations that have no place of their own in the text, beside omissions.
-_UNGROUNDED = "ungrounded"
 
 
 class SynthesisOptions(Options):
@@ -62,24 +53,12 @@ class SynthesisOptions(Options):
         ("degradation",),
         "How copies are perturbed: names or groups, as `discern` takes them; those that need no model.",
     )
-    instruction: str = option(
-        "Do what this asks for.", "What the writing models are to do with the source.", max_length=2000
-    )
     answer: Literal["digit", "percent", "annotation"] = option(
         "digit",
         "The answer in the chats: a digit 1-5, a number 0-100, or the errors and then that number. Our own training "
         "takes the exact score in any case.",
     )
     step: int = option(1, "Scores are rounded to multiples of this, of 100.", ge=1, le=50)
-    most_spread: float = option(
-        25.0, "An example is left out where the annotators' scores differ by more (standard deviation, of 100).", gt=0
-    )
-    most_ungrounded: float = option(
-        0.5, "An example is left out where more of its errors quote words that are not in the output.", ge=0, le=1
-    )
-    most_of_bin: float = option(
-        0.5, "Share of the examples at most whose scores lie in one fifth of the scale; 1: keep all.", gt=0, le=1
-    )
 
 
 def catalogue() -> Catalogue:
@@ -104,14 +83,12 @@ class Synthesized:
     kept: int
     candidates: int
     left: Mapping[str, int]
-    bins: Mapping[str, tuple[int, ...]]
     calls: int
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "kept": self.kept, "candidates": self.candidates, "left_out": dict(self.left),
-            "scores_by_fifth": {name: list(counts) for name, counts in self.bins.items()}, "calls": self.calls,
+            "kept": self.kept, "candidates": self.candidates, "left_out": dict(self.left), "calls": self.calls,
             "notes": list(self.notes),
         }  # fmt: skip
 
@@ -119,14 +96,13 @@ class Synthesized:
 @dataclass(frozen=True, kw_only=True)
 class Synthesis:
     """A run. judges: those of one aspect are annotators of it, whose mean counts. apart: rows (of labels) whose
-    documents and texts must not be among the inputs. writers: models that write an output for every input."""
+    documents and texts must not be among the inputs."""
 
     rows: Path
     judges: Sequence[Judge]
     output: Path
     options: SynthesisOptions = field(default_factory=SynthesisOptions)
     apart: Sequence[Row] = ()
-    writers: Sequence[LanguageModel] = ()
     columns: Mapping[str, str] | None = None
     limit: int | None = None
     seed: int = 0
@@ -162,26 +138,21 @@ class Synthesis:
         """What a run would take at most, without a call."""
         documents, apart = self.inputs
         o = self.options
-        outputs = sum(min(o.outputs, len(rows) + len(self.writers)) + o.perturbed for rows in documents.values())
+        outputs = sum(min(o.outputs, len(rows)) + o.perturbed for rows in documents.values())
         aspects = min(o.aspects, len(self.by_aspect))
         mean = sum(judge.calls_per_row() for judge in self.judges) / len(self.by_aspect)
         return {
             "inputs": len(documents), "rows held apart": apart, "outputs at most": outputs,
             "aspects": ", ".join(self.by_aspect), "examples at most": outputs * aspects,
             "calls to judges at most": math.ceil(outputs * aspects * mean),
-            "calls to writers at most": len(documents) * len(self.writers),
         }  # fmt: skip
 
     def steps(self) -> int:
-        """Outputs to be written and examples to be annotated, at most."""
-        plan = self.plan()
-        return int(plan["examples at most"]) * len(self.judges) // len(self.by_aspect) + int(
-            plan["calls to writers at most"]
-        )
+        """Examples to be annotated, at most."""
+        return int(self.plan()["examples at most"]) * len(self.judges) // len(self.by_aspect)
 
-    def candidates(self, watch: Watch) -> Iterator[Candidate]:
-        """Every output to be annotated. The same rows, options and seed give the same ones, as far as writers answer
-        alike (what they wrote is on the disk)."""
+    def candidates(self) -> Iterator[Candidate]:
+        """Every output to be annotated. The same rows, options and seed give the same ones."""
         documents, _ = self.inputs
         aspects = sorted(self.by_aspect)
         texts = [
@@ -190,10 +161,9 @@ class Synthesis:
         ways = [way for way, _ in find_perturbations(self.options.perturbations) if not {"lm", "wrong"} & {*way.needs}]
         for name, rows in documents.items():
             rng = random.Random(f"{self.seed}|{name}")
-            outputs = [(row, "given") for row in rows] + list(self._written(rows[0], watch))
-            drawn = rng.sample(outputs, min(self.options.outputs, len(outputs)))
+            drawn = [(row, "given") for row in rng.sample(rows, min(self.options.outputs, len(rows)))]
             for _ in range(self.options.perturbed if ways else 0):
-                copy = self._perturbed(rng.choice(outputs)[0], ways, texts, rng)
+                copy = self._perturbed(rng.choice(rows), ways, texts, rng)
                 drawn += [] if copy is None else [copy]
             seen: set[str] = set()
             for row, made in drawn:
@@ -203,17 +173,6 @@ class Synthesis:
                 seen.add(key)
                 chosen = rng.sample(aspects, min(self.options.aspects, len(aspects)))
                 yield Candidate(row, made, tuple(sorted(chosen)))
-
-    def _written(self, row: Row, watch: Watch) -> Iterator[tuple[Row, str]]:
-        writer = OutputWriter(self.options.instruction)
-        for lm in self.writers:
-            try:
-                text = engine.run(writer.write(row.source, row.context, lm))
-            except CallError:
-                continue
-            watch.step()
-            made = replace(row, id=f"{row.id}+{lm.name}", output=text, system=lm.name, scores={}, ratings={}, raters={})
-            yield made, f"written by {lm.name}"
 
     def _perturbed(
         self, row: Row, ways: Sequence[Perturbation], texts: Sequence[Text], rng: random.Random
@@ -236,7 +195,7 @@ class Synthesis:
         """Annotate, filter and write. What is finished stays in the work folder, from which the same command resumes.
         Raises BudgetError over the limits, OptionError for another file in the output's place."""
         self._refuse_other()
-        candidates = list(self.candidates(watch))
+        candidates = list(self.candidates())
         watch.stage("annotating", len(candidates))
         self.folder.mkdir(parents=True, exist_ok=True)
         verdicts: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
@@ -278,44 +237,29 @@ class Synthesis:
         self, candidates: Sequence[Candidate], verdicts: Mapping[tuple[str, str], Sequence[dict[str, Any]]], calls: int
     ) -> Synthesized:
         left: Counter[str] = Counter()
-        result: dict[str, list[SyntheticRow]] = defaultdict(list)
-        for candidate in candidates:
-            for aspect in candidate.aspects:
-                example = self._example(candidate, aspect, verdicts.get((aspect, candidate.row.id), ()))
-                if isinstance(example, str):
-                    left[example] += 1
-                else:
-                    result[aspect].append(example)
-        bins: dict[str, tuple[int, ...]] = {}
         kept: list[SyntheticRow] = []
-        for aspect, examples in result.items():
-            balanced = self._balanced(examples)
-            left["more of one fifth of the scale than asked for"] += len(examples) - len(balanced)
-            counts = Counter(_bin(e.percent) for e in balanced)
-            bins[aspect] = tuple(counts[number] for number in range(_BINS))
-            kept += balanced
+        for aspect in self.by_aspect:
+            for candidate in candidates:
+                if aspect in candidate.aspects:
+                    example = self._example(candidate, aspect, verdicts.get((aspect, candidate.row.id), ()))
+                    if isinstance(example, str):
+                        left[example] += 1
+                    else:
+                        kept.append(example)
         if not kept:
             raise OptionError(f"no example is left: {', '.join(f'{n} {why}' for why, n in left.items())}")
         write_whole(self.output, "".join(e.model_dump_json(exclude_none=True) + "\n" for e in kept))
         read_synthetic(self.output)
         apart = self.inputs[1]
         notes = [] if not apart else [f"{apart} rows share documents or texts with rows held apart and were not used"]
-        made = Synthesized(len(kept), len(candidates), {w: n for w, n in left.items() if n}, bins, calls, tuple(notes))
-        write_whole(self.output.with_suffix(".card.md"), self._card(made, kept))
-        return made
+        return Synthesized(len(kept), len(candidates), left, calls, tuple(notes))
 
     def _example(self, candidate: Candidate, aspect: str, verdicts: Sequence[dict[str, Any]]) -> SyntheticRow | str:
         """The example, or why it is none."""
         percents = [v["percent"] for v in verdicts if not v["failure"] and v["percent"] is not None]
         if not percents:
             return "no score"
-        spreads = [v["spread"] for v in verdicts if v.get("spread") is not None]
-        if max([float(np.std(percents)), *spreads]) > self.options.most_spread:
-            return "annotators disagree"
         errors = [error for verdict in verdicts for error in verdict["errors"]][:64]
-        ungrounded = sum(error.get("how") == _UNGROUNDED for error in errors)
-        if errors and ungrounded / len(errors) > self.options.most_ungrounded:
-            return "errors quote words that are not there"
         row = candidate.row
         item, suspicious = guarded(item_of(row))
         if suspicious:
@@ -351,36 +295,6 @@ class Synthesis:
         score = f"Score: {whole(DIGITS.from_percent(percent) if self.options.answer == 'digit' else percent)}"
         return f"{error_text(errors)}\n\n{score}" if self.options.answer == "annotation" else score
 
-    def _balanced(self, examples: Sequence[SyntheticRow]) -> list[SyntheticRow]:
-        """The examples, in their order, without what a fifth of the scale has too many of."""
-        share = self.options.most_of_bin
-        groups: dict[int, list[int]] = defaultdict(list)
-        for place, example in enumerate(examples):
-            groups[_bin(example.percent)].append(place)
-        largest = max(groups.values(), key=len)
-        rest = len(examples) - len(largest)
-        most = max(1, math.floor(rest * share / (1 - share))) if share < 1 and rest else len(largest)
-        if len(largest) <= most:
-            return list(examples)
-        dropped = set(random.Random(self.seed).sample(largest, len(largest) - most))
-        return [example for place, example in enumerate(examples) if place not in dropped]
-
-    def _card(self, made: Synthesized, kept: Sequence[SyntheticRow]) -> str:
-        """Where the file came from, for people."""
-        lines = [
-            f"# {self.output.name}", "",
-            f"{made.kept} synthetic examples, written {datetime.now(UTC):%Y-%m-%d} by `judgesmith synthesize`. The "
-            "scores are a model's, not human ratings.", "",
-            f"- inputs: {len(self.inputs[0])} of {self.rows.name}; seed {self.seed}",
-            *(f"- aspect {name}: judged by {', '.join(map(_told, own))}" for name, own in self.by_aspect.items()),
-            *(f"- outputs {what}: {n}" for what, n in Counter(e.made for e in kept).most_common()),
-            *(f"- scores of {name} by fifths of the scale, worst first: {list(n)}" for name, n in made.bins.items()),
-            *(f"- left out: {n}, {why}" for why, n in made.left.items()),
-            *(f"- {note}" for note in made.notes), "",
-            "The texts keep the licences of their sources; outputs of models may fall under their makers' terms.", "",
-        ]  # fmt: skip
-        return "\n".join(lines)
-
 
 def apart_from(rows: Sequence[Row], held: Sequence[Row]) -> list[Row]:
     """The rows that have no document, group or text in common with those held apart."""
@@ -391,44 +305,7 @@ def apart_from(rows: Sequence[Row], held: Sequence[Row]) -> list[Row]:
     return left
 
 
-class WriteOutput(dspy.Signature):  # type: ignore[misc]
-    """Do what the task says with the source. Answer with the result and nothing else."""
-
-    task: str = dspy.InputField(desc="what is to be done")
-    source: str = dspy.InputField(desc="what to do it with")
-    context: str = dspy.InputField(desc="background to rest on")
-    output: str = dspy.OutputField(desc="the result")
-
-
-class OutputWriter(Evaluator):
-    """Writes one output for a source: systems of several sizes give texts of several qualities. instruction: what is to
-    be done, as one would ask an assistant."""
-
-    def __init__(self, instruction: str, *, tokens: int = 512) -> None:
-        super().__init__()
-        self.instruction = instruction
-        rule = "Answer with the text alone: no introduction, no quotation marks, no comment."
-        self.predict = JudgePredict(WriteOutput, TextLayout("output", rule, tokens=tokens))
-
-    async def write(self, source: str, context: str | None, lm: LanguageModel) -> str:
-        """Raises CallError where the model gives nothing."""
-        answer = await self.predict.ask(lm, {"task": self.instruction, "source": source, "context": context})
-        text = cast(str, answer.read.values["output"]).strip()
-        if not text:
-            raise CallError(f"{lm.name}: the answer is empty")
-        return text
-
-
 def aspect_of(judge: Judge) -> str:
     """What a judge judges: its aspect, or that of the labels that it learnt from."""
     named = judge.chosen.settings().get("aspect") or (judge.provenance.get("labels") or {}).get("aspect")
     return str(named or "overall")
-
-
-def _told(judge: Judge) -> str:
-    lm = judge.own_lm
-    return f"{judge.kind} {fingerprint(judge)}" + (f" on {lm.name}" if lm is not None else "")
-
-
-def _bin(percent: float) -> int:
-    return min(_BINS - 1, int(percent * _BINS / 100))
