@@ -88,20 +88,12 @@ class Merged:
     def warnings(self, rows: Sequence[Row], origin: str) -> list[str]:
         """What was merged and what was not, in sentences for the user."""
         lines = []
-        # Of rows that repeat another's texts to the letter `read_labels` speaks itself.
-        links = [
-            x for x in self.links if x.field != "row" or any(a != b for a, b in _texts(rows[x.one], rows[x.other]))
-        ]
-        if links:
-            counts = Counter((link.field, link.equal) for link in links)
-            parts = [
-                f"{n} {'equal' if equal else 'nearly equal'} {name}{'s' if n > 1 else ''}"
-                for (name, equal), n in sorted(counts.items(), key=lambda item: (item[0][0], not item[0][1]))
-            ]
+        if self.links:
+            counts = Counter(f"{'equal' if link.equal else 'nearly equal'} {link.field}" for link in self.links)
+            parts = ", ".join(f"{n} {what}{'s' if n > 1 else ''}" for what, n in sorted(counts.items()))
             lines.append(
-                f"{origin}: rows of different documents repeat each other's texts ({', '.join(parts)}, case, white"
-                f" space, Unicode and punctuation apart; first: {_pair(links[0], rows)}); they stay on one side"
-                " of every split"
+                f"{origin}: rows of different documents repeat each other's texts ({parts}; case, white space, Unicode"
+                f" and punctuation apart; first: {_pair(self.links[0], rows)}); they stay on one side of every split"
             )
         if self.left:
             link, count = self.left[0]

@@ -122,7 +122,7 @@ def _labels(
     if problems:
         _fail(problems, table.has_header)
 
-    warnings = [*table.notes, *sheet.notes(roles), *_warnings(rows, roles, sheet.records, table.origin)]
+    warnings = [*table.notes, *sheet.notes(roles), *_warnings(roles, sheet.records, table.origin)]
     values = np.array([value for row in rows for value in _values(row, aspect)])
     low, high = given or infer_scale(values, len(rows))
     if given is None:
@@ -381,25 +381,9 @@ def _score_problems(
     ]
 
 
-def _warnings(rows: Sequence[Row], roles: Columns, records: Sequence[Record], origin: str) -> list[str]:
-    warnings = []
-    empty = [row.line for row in rows if not row.source.strip()]
-    if "source" in roles.texts and 0 < len(empty) < len(rows):
-        warnings.append(
-            f"{origin}, column {roles.texts['source']!r}: the source is empty in {len(empty)} of {len(rows)} rows"
-            f" (first: row {empty[0]})"
-        )
-    seen: dict[tuple[str, str], int] = {}
-    repeats = [
-        (row.line, one) for row in rows if (one := seen.setdefault((row.source, row.output), row.line)) != row.line
-    ]
-    if repeats:
-        warnings.append(
-            f"{origin}: rows that repeat another row's source and output: {len(repeats)} (first: row {repeats[0][0]}"
-            f" repeats row {repeats[0][1]}); they are kept and stay on one side of every split"
-        )
+def _warnings(roles: Columns, records: Sequence[Record], origin: str) -> list[str]:
     columns = sorted({column for column, _ in roles.aspects.values() if column is not None})
-    return warnings + [
+    return [
         f"{origin}, column {column!r}: the keys of its objects were taken as raters and averaged;"
         f" if they are aspects, pass --columns scores={column}"
         for column in columns

@@ -8,8 +8,6 @@ reads: `source`, `output`, `context`, `reference`, `system`, `doc_id`, `group`, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -84,17 +82,24 @@ def read_synthetic(path: Path) -> list[tuple[SyntheticRow, Row]]:
 
     Raises LabelsError with each line that cannot be taken, the first twenty of them.
     """
-    result: list[tuple[SyntheticRow, Row]] = []
+    result: dict[str, tuple[SyntheticRow, Row]] = {}
     problems: list[str] = []
-    seen: dict[str, int] = {}
-    for number, line in _lines(path):
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
+        raise LabelsError(f"{path.name} cannot be read: {error.strerror or error}") from None
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
         try:
-            made = _checked(line, seen)
+            if len(line) > LONGEST_LINE:
+                raise ValueError(f"the line has more than {LONGEST_LINE:,} bytes")
+            made = SyntheticRow.model_validate_json(line)
+            if made.id in result:
+                raise ValueError(f"the id {made.id[:40]!r} is also in line {result[made.id][1].line}")
+            result[made.id] = made, made.row(number)
         except ValueError as error:
             problems.append(f"{path.name}, line {number}: {_first(error)}")
-            continue
-        seen[made.id] = number
-        result.append((made, made.row(number)))
     if problems:
         more = f" (and {len(problems) - _PROBLEMS_SHOWN} more lines)" if len(problems) > _PROBLEMS_SHOWN else ""
         told = problems[:_PROBLEMS_SHOWN]
@@ -102,38 +107,14 @@ def read_synthetic(path: Path) -> list[tuple[SyntheticRow, Row]]:
         raise LabelsError(*told)
     if not result:
         raise LabelsError(f"{path.name}: no example in it; `judgesmith synthesize` writes some")
-    return result
-
-
-def _lines(path: Path) -> Iterator[tuple[int, bytes | None]]:
-    """Each line with its number from 1, None for one that is too long, which is never held as a whole."""
-    try:
-        with path.open("rb") as file:
-            for number, line in enumerate(iter(partial(file.readline, LONGEST_LINE + 1), b""), 1):
-                if len(line) > LONGEST_LINE and not line.endswith(b"\n"):
-                    while (rest := file.readline(LONGEST_LINE)) and not rest.endswith(b"\n"):
-                        pass
-                    yield number, None
-                elif line.strip():
-                    yield number, line
-    except OSError as error:
-        raise LabelsError(f"{path.name} cannot be read: {error.strerror or error}") from None
-
-
-def _checked(line: bytes | None, seen: Mapping[str, int]) -> SyntheticRow:
-    if line is None:
-        raise ValueError(f"the line has more than {LONGEST_LINE:,} bytes")
-    made = SyntheticRow.model_validate_json(line)
-    if made.id in seen:
-        raise ValueError(f"the id {made.id[:40]!r} is also in line {seen[made.id]}")
-    return made
+    return list(result.values())
 
 
 def _first(error: ValueError) -> str:
     if not isinstance(error, ValidationError):
         return str(error)
     first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"])[:80]
+    where = ".".join(map(str, first["loc"]))[:80]
     text = f"{where}: {first['msg']}" if where else first["msg"]
     text += "; scores are percent, 0 to 100" if where == "percent" else ""
     return "".join(c if c.isprintable() else " " for c in " ".join(text.split())[:200])

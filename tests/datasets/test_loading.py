@@ -12,7 +12,6 @@ import pytest
 
 from judgesmith.datasets import Labels, count_rows, iter_rows, read_labels
 from judgesmith.datasets import loading as loading_module
-from judgesmith.datasets.records import source_key
 from judgesmith.errors import LabelsError, OptionError
 
 SCORES = [1, 2, 3, 4, 5, 4, 3, 2]
@@ -128,8 +127,8 @@ class TestFormats:
         labels = read_labels(rows, scale=(1, 5))
         assert labels.groups == ["d0", "d1", "d2", "d3", "d1", "d5", "d6", "d7"]
         assert labels.warnings == (
-            "<table>: rows that repeat another row's source and output: 1 (first: row 5 repeats row 2);"
-            " they are kept and stay on one side of every split",
+            "<table>: rows of different documents repeat each other's texts (1 equal row; case, white space, Unicode"
+            " and punctuation apart; first: rows 2 and 5); they stay on one side of every split",
         )
 
 
@@ -237,11 +236,6 @@ class TestRowProblems:
         lines = message(records(**{f"output_{n}": "" for n in range(1, 9)})).splitlines()
         assert [line.split(":")[0] for line in lines[:5]] == [f"<table>, row {n}, column 'output'" for n in range(1, 6)]
         assert lines[5:] == ["... and 3 more problems"]
-
-    def test_some_empty_sources_are_warned_of(self) -> None:
-        labels = read_labels(records(source_2="", source_4=None), scale=(1, 5))
-        assert labels.warnings == ("<table>, column 'source': the source is empty in 2 of 8 rows (first: row 2)",)
-        assert labels.rows[1].doc_id == source_key(labels.rows[1].output)
 
     def test_a_task_without_sources(self) -> None:
         for rows in (
