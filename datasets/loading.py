@@ -16,14 +16,10 @@ from os import PathLike
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TextIO, TypeAlias, cast
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ..errors import LabelsError, OptionError
-from .duplicates import merge
 from .exports import recognised
-from .marks import KINDS, Kind, Marks, named_scale, reversed_scale
-from .records import LARGEST_SCORE, OVERALL, Columns, Labels, Row, by_reason, infer_scale
+from .marks import KINDS, Kind
+from .records import LARGEST_SCORE, OVERALL, Columns, Labels, Row
 from .sheet import Sheet, names_of
 from .spreadsheets import SHEETS, sheet_records, unguarded, unique
 
@@ -39,8 +35,6 @@ _FORMATS |= dict.fromkeys(SHEETS, "sheet")
 _SCORED = {"judge_score", "judge_id", "judge"}  # columns of a CSV that `judgesmith score` wrote
 #: Before the aspects whose mean is the score.
 MEAN = "mean:"
-_SHOWN = 5  # problems in one message
-_MOST_CATEGORIES = 20
 _HEAD = 1000  # records that decide which columns a streamed file has
 
 
@@ -84,10 +78,11 @@ def read_labels(
     if not records:
         raise LabelsError(f"{table.origin}: there are no rows in it, at least {min_rows} are needed")
     read = [
-        _labels(table, Sheet.of(table.origin, records, columns or {}, kind), part, scale, columns or {}, min_rows, kind,
-                categories)
+        Sheet(table.origin, records, columns or {}, kind, table.has_header).labels(
+            part, scale, min_rows, categories, table.notes
+        )
         for part in parts or (aspect,)
-    ]  # fmt: skip
+    ]
     labels = _mean_of(read, min_rows) if parts else read[0]
     if len(set(labels.scores.tolist())) == 1:
         where = labels.account.columns["score"] if labels.account else labels.aspect
@@ -96,47 +91,6 @@ def read_labels(
             " to agree with; add rows with other scores"
         )
     return labels
-
-
-def _labels(
-    table: _Table,
-    sheet: Sheet,
-    aspect: str | None,
-    scale: tuple[float, float] | None,
-    columns: Mapping[str, str],
-    min_rows: int,
-    kind: Kind | None,
-    categories: Sequence[str],
-) -> Labels:
-    """The labels of one aspect, perhaps all the same."""
-    rows, roles, aspect = _rows_of(sheet, table, aspect, columns, categories)
-    marks = roles.marks.get(aspect, Marks())
-    given, where = (
-        (scale, None) if scale is not None else _told_scale(roles, aspect, marks, sheet.origin, bool(sheet.pairs))
-    )
-
-    problems = _text_problems(rows, roles, table.origin) + sheet.problems
-    problems += _score_problems(rows, aspect, given, roles, table.origin)
-    if len(rows) < min_rows and not sheet.problems:
-        problems.append(_too_few(sheet, len(rows), min_rows))
-    if problems:
-        _fail(problems, table.has_header)
-
-    warnings = [*table.notes, *sheet.notes(roles), *_warnings(roles, sheet.records, table.origin)]
-    values = np.array([value for row in rows for value in _values(row, aspect)])
-    low, high = given or infer_scale(values, len(rows))
-    if given is None:
-        warnings.append(
-            f"{table.origin}: the scale was inferred as {low:g}..{high:g} from scores between"
-            f" {values.min():g} and {values.max():g}; pass --scale LOW HIGH if that is wrong"
-        )
-    merged = merge(rows)
-    warnings += merged.warnings(rows, table.origin)
-    kind, names, levels = ("preference", (), ()) if sheet.pairs else _kind(marks, kind, scale, values, table.origin)
-    return Labels(
-        merged.applied(rows), aspect, (float(low), float(high)), given is not None, table.origin, tuple(warnings),
-        kind, names, levels, sheet.account(roles, aspect, where),
-    )  # fmt: skip
 
 
 def aspects_of_mean(aspect: str | None) -> tuple[str, ...]:
@@ -199,88 +153,6 @@ def _check_arguments(scale: tuple[float, float] | None, kind: str | None) -> Non
         raise OptionError(f"--kind {kind}: it is one of {', '.join(KINDS)}")
 
 
-def _rows_of(
-    sheet: Sheet, table: _Table, aspect: str | None, chosen: Mapping[str, str] | None, categories: Sequence[str]
-) -> tuple[list[Row], Columns, str]:
-    """The labelled rows, the columns' roles and the aspect."""
-    if not sheet.records and not sheet.problems:
-        raise LabelsError(f"{sheet.origin}: no row is a label ({_reasons(sheet)}); at least some must be rated")
-    if sheet.pairs is not None:
-        kept = {role: name for role, name in (chosen or {}).items() if name in sheet.names}
-        chosen = {**kept, "output": "output", "score": "score"}
-    if not sheet.records:
-        _fail(sheet.problems, table.has_header)
-    roles = Columns.find(sheet.names, sheet.origin, chosen=chosen, aspect=aspect).reading(sheet.records, categories)
-    for name, found in roles.marks.items():
-        if found.unknown and name in (aspect or name, OVERALL):
-            raise LabelsError(
-                f"{sheet.origin}, column {roles.column_of(name)!r}: the ratings are words of no known scale; give "
-                f'them in their order, worst first: --categories "{",".join(found.unknown)}"'
-            )
-    parsed = [roles.row(record, line) for record, line in zip(sheet.records, sheet.lines, strict=True)]
-    aspect = _choose_aspect(parsed, aspect, sheet.origin)
-    return sheet.rows(parsed, roles, aspect), roles, aspect
-
-
-def _told_scale(
-    roles: Columns, aspect: str, marks: Marks, origin: str, pairs: bool
-) -> tuple[tuple[float, float] | None, str | None]:
-    """The scale that the column's name or the marks themselves say, and where it stands; None where nothing does."""
-    column = roles.column_of(aspect) or ""
-    if reversed_scale(column):
-        raise LabelsError(
-            f"{origin}, column {column!r}: its name says that the lowest score is the best, but higher scores must be "
-            "better; reverse them and rename the column"
-        )
-    if pairs:
-        return (0.0, 1.0), "the share of comparisons won"
-    named = named_scale(column)[1]
-    if named is not None and not marks.levels:
-        return named, "the column's name"
-    return (marks.scale, "the ratings") if marks.values or marks.scale == (-1.0, 1.0) else (None, None)
-
-
-def _kind(
-    marks: Marks, asked: Kind | None, scale: tuple[float, float] | None, values: NDArray[np.float64], origin: str
-) -> tuple[Kind, tuple[str, ...], tuple[float, ...]]:
-    """The kind of the labels, and the names and scores of their categories."""
-    kind = asked or marks.kind
-    if asked is None and scale is not None and marks.kind == "binary" and not marks.values and scale != marks.scale:
-        kind = "score"  # numbers on a longer scale, of which only two were given so far
-    if kind == "score":
-        return kind, (), ()
-    names, levels = marks.names, marks.levels
-    if not names:
-        levels = tuple(sorted({float(value) for value in values}))
-        names = tuple(f"{level:g}" for level in levels)
-    if kind == "binary" and len(levels) != 2:
-        raise OptionError(f"--kind binary: {origin} has the ratings {', '.join(names[:12])}; two are needed")
-    if len(levels) > _MOST_CATEGORIES:
-        raise OptionError(f"--kind category: {origin} has {len(levels)} different ratings; take --kind score")
-    return kind, names, levels
-
-
-def _too_few(sheet: Sheet, count: int, least: int) -> str:
-    if not sheet.skipped:
-        return f"{sheet.origin}: {count} rows, at least {least} are needed; add rows"
-    return (
-        f"{sheet.origin}: {count} of {sheet.total} rows are labels ({_reasons(sheet)}), at least {least} are needed;"
-        " rate more rows"
-    )
-
-
-def _reasons(sheet: Sheet) -> str:
-    found = by_reason(sorted(sheet.skipped.items()))
-    return "; ".join(f"{reason}: {rows_in_words(lines)}" for reason, lines in found.items()) or "all of them"
-
-
-def rows_in_words(lines: Sequence[int]) -> str:
-    """`row 3`, `rows 3, 7, 9` or `12 rows, the first 3`."""
-    if len(lines) > 6:
-        return f"{len(lines)} rows, the first {lines[0]}"
-    return f"row{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines))}"
-
-
 def iter_rows(source: Source, *, columns: Mapping[str, str] | None = None) -> Iterator[tuple[Row, Record]]:
     """Stream (row, original record) pairs; CSV, TSV, JSONL and Parquet are never held in memory as a whole.
 
@@ -328,76 +200,6 @@ def _iter_rows(table: _Table, columns: Mapping[str, str] | None) -> Iterator[tup
     roles = Columns.find(names_of(plain), table.origin, chosen=columns, scores_needed=False).reading(plain)
     for line, record in enumerate(itertools.chain(head, table.records), 1):
         yield roles.row(record if export is None else export.record(record), line)[0], record
-
-
-def _choose_aspect(parsed: Sequence[tuple[Row, dict[str, str]]], wanted: str | None, origin: str) -> str:
-    present = list(dict.fromkeys(name for row, reasons in parsed for name in (*row.scores, *reasons)))
-    if wanted is None:
-        if OVERALL in present or len(present) == 1:
-            return OVERALL if OVERALL in present else present[0]
-        if not present:
-            raise LabelsError(f"{origin}: no row has a score; rate some, or name the column with --columns score=NAME")
-        raise LabelsError(f"{origin}: there are several aspects ({', '.join(present)}); pass --aspect NAME")
-    if wanted not in present:
-        raise LabelsError(f"{origin}: there is no aspect {wanted!r}; pass --aspect with one of: {', '.join(present)}")
-    return wanted
-
-
-def _values(row: Row, aspect: str) -> tuple[float, ...]:
-    """The score and the single ratings, as a mean can lie on the scale when a rating does not."""
-    return (row.scores[aspect], *row.ratings.get(aspect, ())) if aspect in row.scores else ()
-
-
-def _text_problems(rows: Sequence[Row], roles: Columns, origin: str) -> list[str]:
-    problems = []
-    column = roles.texts.get("output", roles.texts.get("messages"))
-    seen: dict[str, int] = {}
-    for row in rows:
-        if not row.output:
-            problems.append(
-                f"{origin}, row {row.line}, column {column!r}: the output is empty; fill it in or remove the row"
-            )
-        first = seen.setdefault(row.id, row.line)
-        if first != row.line:
-            problems.append(
-                f"{origin}, row {row.line}, column {roles.texts.get('id', 'id')!r}: id {row.id!r} is that of row"
-                f" {first} already; give every row its own"
-            )
-    return problems
-
-
-def _score_problems(
-    rows: Sequence[Row], aspect: str, scale: tuple[float, float] | None, roles: Columns, origin: str
-) -> list[str]:
-    column = roles.column_of(aspect)
-    low, high = scale or (-np.inf, np.inf)
-    outside = [(row.line, off) for row in rows if (off := [x for x in _values(row, aspect) if not low <= x <= high])]
-    every = [value for _, off in outside for value in off]
-    wider = f"--scale {min([low, *every]):g} {max([high, *every]):g}"
-    return [
-        f"{origin}, row {line}, column {column!r}: {off[0]:g} is outside {low:g}..{high:g};"
-        f" pass {wider} or correct the row"
-        for line, off in outside
-    ]
-
-
-def _warnings(roles: Columns, records: Sequence[Record], origin: str) -> list[str]:
-    columns = sorted({column for column, _ in roles.aspects.values() if column is not None})
-    return [
-        f"{origin}, column {column!r}: the keys of its objects were taken as raters and averaged;"
-        f" if they are aspects, pass --columns scores={column}"
-        for column in columns
-        if any(isinstance(record.get(column), Mapping) for record in records)
-    ]
-
-
-def _fail(problems: Sequence[str], has_header: bool) -> None:
-    lines = list(problems[:_SHOWN])
-    if len(problems) > _SHOWN:
-        lines.append(f"... and {len(problems) - _SHOWN} more problems")
-    if has_header and any(", row " in line for line in lines):
-        lines.append("(rows are counted from 1 without the header)")
-    raise LabelsError(*lines)
 
 
 # --- formats ---------------------------------------------------------------------------------------------------------

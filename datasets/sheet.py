@@ -4,48 +4,51 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ..conversation import judged
-from ..errors import LabelsError
+from ..errors import LabelsError, OptionError
 from ..rows import as_text
-from .exports import Export, recognised
-from .marks import unrated
+from .duplicates import merge
+from .exports import recognised
+from .marks import Kind, Marks, named_scale, reversed_scale, unrated
 from .preferences import Pairs
-from .records import Account, Columns, Row
+from .records import OVERALL, Account, Columns, Labels, Row, by_reason, infer_scale
 
-Record = dict[str, Any]
+Record: TypeAlias = dict[str, Any]
+_Parsed: TypeAlias = Sequence[tuple[Row, Mapping[str, str]]]
+
+_SHOWN = 5  # problems in one message
+_MOST_CATEGORIES = 20
 
 
-@dataclass
 class Sheet:
-    """The records of a file, plain: without an export's wrapping, two of them for a comparison of two outputs.
+    """The rows of a file as plain records, without an export's wrapping, two of them for a comparison of two outputs.
 
-    lines: the row (from 1) that each record comes from. total: rows of the file. pairs: None unless rows compare two
-    outputs. skipped: rows that are no labels, with the reason. problems: what is wrong, a sentence each. raters: who
-    rated, found by `rows`.
+    columns: role -> column, as the user named them. lines: the row (from 1) that each record comes from. skipped: rows
+    that are no labels, with the reason. problems: what is wrong, a sentence each. raters: who rated.
+    Raises LabelsError where preferences are asked for and there are no two outputs.
     """
 
-    origin: str
-    records: list[Record]
-    lines: list[int]
-    total: int
-    export: Export | None = None
-    pairs: Pairs | None = None
-    skipped: dict[int, str] = field(default_factory=dict)
-    problems: list[str] = field(default_factory=list)
-    raters: set[str] = field(default_factory=set)
-
-    @classmethod
-    def of(cls, origin: str, records: Sequence[Record], chosen: Mapping[str, str], kind: str | None) -> Sheet:
-        """Raises LabelsError where preferences are asked for and there are no two outputs."""
-        export = recognised(records, origin)
-        plain = list(records) if export is None else [export.record(record) for record in records]
-        sheet = cls(origin, [], [], len(plain), export)
-        if kind in (None, "preference") and "output" not in chosen:
-            sheet.pairs = Pairs.find(names_of(plain), chosen)
-        if kind == "preference" and sheet.pairs is None:
+    def __init__(
+        self, origin: str, rows: Sequence[Record], columns: Mapping[str, str], kind: Kind | None, has_header: bool
+    ) -> None:
+        self.origin, self.columns, self.kind, self.has_header = origin, columns, kind, has_header
+        self.records: list[Record] = []
+        self.lines: list[int] = []
+        self.skipped: dict[int, str] = {}
+        self.problems: list[str] = []
+        self.raters: set[str] = set()
+        self.export = recognised(rows, origin)
+        plain = list(rows) if self.export is None else [self.export.record(record) for record in rows]
+        self.total = len(plain)
+        compares = kind in (None, "preference") and "output" not in columns
+        self.pairs = Pairs.find(names_of(plain), columns) if compares else None
+        if kind == "preference" and self.pairs is None:
             raise LabelsError(
                 f"{origin}: preferences need two outputs and a winner in each row (output_a, output_b, winner); name "
                 "them with --columns output_a=NAME --columns output_b=NAME --columns winner=NAME; the columns are: "
@@ -53,12 +56,12 @@ class Sheet:
             )
         for line, record in enumerate(plain, 1):
             if all(unrated(value) for value in record.values()):
-                sheet.skipped[line] = "the row is empty"
+                self.skipped[line] = "the row is empty"
                 continue
-            for one in [record] if sheet.pairs is None else sheet._sides(sheet.pairs, record, line):
-                sheet.records.append(one)
-                sheet.lines.append(line)
-        return sheet
+            made = [record] if self.pairs is None else self._sides(self.pairs, record, line)
+            self.records += made
+            self.lines += [line] * len(made)
+        self.names = names_of(self.records)
 
     def _sides(self, pairs: Pairs, record: Record, line: int) -> list[Record]:
         try:
@@ -66,16 +69,11 @@ class Sheet:
         except ValueError as error:
             self.problems.append(f"{self.origin}, row {line}, column {pairs.winner!r}: {error}")
             return []
-        if won is None:
-            self.skipped[line] = "no choice was made"
-            return []
-        made = pairs.sides(record, won)
+        made = [] if won is None else pairs.sides(record, won)
         texts = [as_text(side["output"]) for side in made]
-        if texts[0] is None or texts[1] is None:
-            self.skipped[line] = "an output is empty"
-            return []
-        if texts[0] == texts[1]:
-            self.skipped[line] = "both outputs are the same"
+        if not made or None in texts or texts[0] == texts[1]:
+            both = "an output is empty" if None in texts else "both outputs are the same"
+            self.skipped[line] = both if made else "no choice was made"
             return []
         for side, letter in zip(made, "ab", strict=True):
             side.setdefault("id", f"{line}-{letter}")
@@ -84,14 +82,85 @@ class Sheet:
                 side.setdefault("doc_id", f"pair {line}")
         return made
 
-    @property
-    def names(self) -> list[str]:
-        return names_of(self.records)
+    def labels(
+        self,
+        aspect: str | None,
+        scale: tuple[float, float] | None,
+        min_rows: int,
+        categories: Sequence[str],
+        notes: Iterable[str],
+    ) -> Labels:
+        """The labels of one aspect, perhaps all the same. notes: on how the file was read. Raises LabelsError."""
+        roles = self._roles(aspect, categories)
+        parsed = [roles.row(record, line) for record, line in zip(self.records, self.lines, strict=True)]
+        aspect = self._aspect(parsed, aspect)
+        rows = self._rows(parsed, roles, aspect)
+        marks, column = roles.marks.get(aspect, Marks()), roles.column_of(aspect)
+        given, where = self._told_scale(column or "", marks) if scale is None else (scale, None)
 
-    def rows(self, parsed: Sequence[tuple[Row, Mapping[str, str]]], roles: Columns, aspect: str) -> list[Row]:
+        problems = [*self._text_problems(rows, roles), *self.problems]
+        problems += self._score_problems(rows, aspect, column, given)
+        if len(rows) < min_rows and not self.problems:
+            of = f" of {self.total} rows are labels ({self._reasons()})," if self.skipped else " rows,"
+            more = "rate more rows" if self.skipped else "add rows"
+            problems.append(f"{self.origin}: {len(rows)}{of} at least {min_rows} are needed; {more}")
+        self._fail(problems)
+
+        warnings = [*notes, *self._notes(roles)]
+        values = np.array([value for row in rows for value in _values(row, aspect)])
+        low, high = given or infer_scale(values, len(rows))
+        if given is None:
+            warnings.append(
+                f"{self.origin}: the scale was inferred as {low:g}..{high:g} from scores between"
+                f" {values.min():g} and {values.max():g}; pass --scale LOW HIGH if that is wrong"
+            )
+        merged = merge(rows)
+        warnings += merged.warnings(rows, self.origin)
+        kind, names, levels = ("preference", (), ()) if self.pairs else self._kind(marks, scale, values)
+        return Labels(
+            merged.applied(rows), aspect, (float(low), float(high)), given is not None, self.origin, tuple(warnings),
+            kind, names, levels, self._account(roles, aspect, where),
+        )  # fmt: skip
+
+    def _roles(self, aspect: str | None, categories: Sequence[str]) -> Columns:
+        if not self.records:
+            self._fail(self.problems)
+            raise LabelsError(f"{self.origin}: no row is a label ({self._reasons()}); at least some must be rated")
+        chosen = self.columns
+        if self.pairs is not None:
+            kept = {role: name for role, name in chosen.items() if name in self.names}
+            chosen = {**kept, "output": "output", "score": "score"}
+        roles = Columns.find(self.names, self.origin, chosen=chosen, aspect=aspect).reading(self.records, categories)
+        for name, found in roles.marks.items():
+            if found.unknown and name in (aspect or name, OVERALL):
+                raise LabelsError(
+                    f"{self.origin}, column {roles.column_of(name)!r}: the ratings are words of no known scale; give "
+                    f'them in their order, worst first: --categories "{",".join(found.unknown)}"'
+                )
+        return roles
+
+    def _aspect(self, parsed: _Parsed, wanted: str | None) -> str:
+        present = list(dict.fromkeys(name for row, reasons in parsed for name in (*row.scores, *reasons)))
+        names = ", ".join(present)
+        if not present and wanted is None:
+            raise LabelsError(
+                f"{self.origin}: no row has a score; rate some, or name the column with --columns score=NAME"
+            )
+        wanted = wanted or (OVERALL if OVERALL in present else present[0] if len(present) == 1 else None)
+        if wanted is None:
+            raise LabelsError(f"{self.origin}: there are several aspects ({names}); pass --aspect NAME")
+        if wanted not in present:
+            raise LabelsError(f"{self.origin}: there is no aspect {wanted!r}; pass --aspect with one of: {names}")
+        return wanted
+
+    def _rows(self, parsed: _Parsed, roles: Columns, aspect: str) -> list[Row]:
         """The labelled rows, those of several raters of one output as one; the others are counted as skipped, and what
-        cannot be read is a problem. parsed: each record as a row, with what is wrong with its scores."""
-        kept, names = [], []
+        cannot be read is a problem. parsed: each record as a row, with what is wrong with its scores.
+
+        Rows are of one output where source, output, context, system and document are equal and somebody is named, or
+        where they have the same id, too. An output may stand in several comparisons, and every one is a rating.
+        """
+        of_output: dict[tuple[object, ...], list[tuple[Row, str | None]]] = {}
         column = roles.texts.get("rater")
         for (row, reasons), record, line in zip(parsed, self.records, self.lines, strict=True):
             if aspect in reasons:
@@ -99,30 +168,98 @@ class Sheet:
             elif aspect not in row.scores:
                 self.skipped[line] = "no rating" if row.output else "no output and no rating"
             else:
-                kept.append(row)
-                names.append(None if column is None else as_text(record.get(column)))
-        self.raters = {name for name in names if name} | {n for row in kept for n in row.raters.get(aspect, ())}
-        rows = self._merged(kept, names, aspect)
+                name = None if column is None else as_text(record.get(column))
+                self.raters.update([name] if name else (), row.raters.get(aspect, ()))
+                texts = (row.source, row.output, row.context, row.reference, row.system, row.doc_id)
+                key = texts if name is not None or self.pairs is not None else (*texts, row.id)
+                of_output.setdefault(key, []).append((row, name))
+        rows = [_one(several, aspect) for several in of_output.values()]
         if not self.raters:
             most = 1 if self.pairs else max((len(row.ratings.get(aspect, ())) for row in rows), default=1)
             self.raters = set(map(str, range(max(1, most))))
         return rows
 
-    def _merged(self, rows: Sequence[Row], names: Sequence[str | None], aspect: str) -> list[Row]:
-        """One row an output, in the order of the first of each. names: who rated each row, None where that is not
-        given.
+    def _told_scale(self, column: str, marks: Marks) -> tuple[tuple[float, float] | None, str | None]:
+        """The scale that the column's name or the marks themselves say, and where it stands; None where nothing
+        does."""
+        if reversed_scale(column):
+            raise LabelsError(
+                f"{self.origin}, column {column!r}: its name says that the lowest score is the best, but higher scores "
+                "must be better; reverse them and rename the column"
+            )
+        if self.pairs:
+            return (0.0, 1.0), "the share of comparisons won"
+        named = named_scale(column)[1]
+        if named is not None and not marks.levels:
+            return named, "the column's name"
+        return (marks.scale, "the ratings") if marks.values or marks.scale == (-1.0, 1.0) else (None, None)
 
-        Rows are of one output where source, output, context, system and document are equal and somebody is named, or
-        where they have the same id, too. An output may stand in several comparisons, and every one is a rating.
-        """
-        of_output: dict[tuple[object, ...], list[tuple[Row, str | None]]] = {}
-        for row, name in zip(rows, names, strict=True):
-            texts = (row.source, row.output, row.context, row.reference, row.system, row.doc_id)
-            key = texts if name is not None or self.pairs is not None else (*texts, row.id)
-            of_output.setdefault(key, []).append((row, name))
-        return [_one(several, aspect) for several in of_output.values()]
+    def _kind(
+        self, marks: Marks, scale: tuple[float, float] | None, values: NDArray[np.float64]
+    ) -> tuple[Kind, tuple[str, ...], tuple[float, ...]]:
+        """The kind of the labels, and the names and scores of their categories."""
+        kind = self.kind or marks.kind
+        longer = scale is not None and marks.kind == "binary" and not marks.values and scale != marks.scale
+        if kind == "score" or (self.kind is None and longer):  # only two numbers of a longer scale were given so far
+            return "score", (), ()
+        names, levels = marks.names, marks.levels
+        if not names:
+            levels = tuple(sorted({float(value) for value in values}))
+            names = tuple(f"{level:g}" for level in levels)
+        if kind == "binary" and len(levels) != 2:
+            raise OptionError(f"--kind binary: {self.origin} has the ratings {', '.join(names[:12])}; two are needed")
+        if len(levels) > _MOST_CATEGORIES:
+            raise OptionError(f"--kind category: {self.origin} has {len(levels)} different ratings; take --kind score")
+        return kind, names, levels
 
-    def notes(self, roles: Columns) -> list[str]:
+    # -- what is said
+
+    def _text_problems(self, rows: Sequence[Row], roles: Columns) -> list[str]:
+        problems = []
+        column = roles.texts.get("output", roles.texts.get("messages"))
+        seen: dict[str, int] = {}
+        for row in rows:
+            if not row.output:
+                problems.append(
+                    f"{self.origin}, row {row.line}, column {column!r}: the output is empty; fill it in or remove the"
+                    " row"
+                )
+            first = seen.setdefault(row.id, row.line)
+            if first != row.line:
+                problems.append(
+                    f"{self.origin}, row {row.line}, column {roles.texts.get('id', 'id')!r}: id {row.id!r} is that of"
+                    f" row {first} already; give every row its own"
+                )
+        return problems
+
+    def _score_problems(
+        self, rows: Sequence[Row], aspect: str, column: str | None, scale: tuple[float, float] | None
+    ) -> list[str]:
+        low, high = scale or (-np.inf, np.inf)
+        outside = {row.line: off for row in rows if (off := [x for x in _values(row, aspect) if not low <= x <= high])}
+        every = [value for off in outside.values() for value in off]
+        wider = f"--scale {min([low, *every]):g} {max([high, *every]):g}"
+        return [
+            f"{self.origin}, row {line}, column {column!r}: {off[0]:g} is outside {low:g}..{high:g};"
+            f" pass {wider} or correct the row"
+            for line, off in outside.items()
+        ]
+
+    def _fail(self, problems: Sequence[str]) -> None:
+        """Raises LabelsError where there are problems."""
+        lines = list(problems[:_SHOWN])
+        if len(problems) > _SHOWN:
+            lines.append(f"... and {len(problems) - _SHOWN} more problems")
+        if self.has_header and any(", row " in line for line in lines):
+            lines.append("(rows are counted from 1 without the header)")
+        if lines:
+            raise LabelsError(*lines)
+
+    def _reasons(self) -> str:
+        found = by_reason(sorted(self.skipped.items()))
+        return "; ".join(f"{reason}: {rows_in_words(lines)}" for reason, lines in found.items()) or "all of them"
+
+    def _notes(self, roles: Columns) -> list[str]:
         """What a user should know of how the rows were read."""
         lines = []
         if self.export is not None:
@@ -139,29 +276,44 @@ class Sheet:
                 f"{self.origin}, column {column!r}: the assistant's last turn is judged, the turns before it are its "
                 f"source{more}; to judge whole conversations, pass --columns output={column}"
             )
-        return lines
+        columns = sorted({column for column, _ in roles.aspects.values() if column is not None})
+        return lines + [
+            f"{self.origin}, column {column!r}: the keys of its objects were taken as raters and averaged;"
+            f" if they are aspects, pass --columns scores={column}"
+            for column in columns
+            if any(isinstance(record.get(column), Mapping) for record in self.records)
+        ]
 
-    def account(self, roles: Columns, aspect: str, scale_from: str | None) -> Account:
+    def _account(self, roles: Columns, aspect: str, scale_from: str | None) -> Account:
         """How many rows were read, and why others were skipped."""
         columns = dict(roles.texts)
         score, raters = roles.aspects.get(aspect, (roles.objects, ()))
         if self.pairs is not None:
-            one, other = self.pairs.outputs
             columns = {role: name for role, name in columns.items() if name not in ("doc_id", "id", "system")}
-            columns |= {"output": f"{one} | {other}"}
-            score = self.pairs.winner or one
+            columns |= {"output": " | ".join(self.pairs.outputs)}
+            score = self.pairs.winner or self.pairs.outputs[0]
         columns["score"] = ", ".join([*([score] if score else []), *raters])
-        used = {*roles.texts.values(), *raters, score, *(column for column, _ in roles.aspects.values())}
-        unused = tuple(n for n in self.names if n not in used and n != roles.objects and _text_like(self.records, n))
+        used = {*roles.texts.values(), *raters, score, roles.objects, *(column for column, _ in roles.aspects.values())}
+        unused = tuple(name for name in self.names if name not in used and _text_like(self.records, name))
         skipped = tuple(sorted(self.skipped.items()))
-        return Account(
-            self.total, self.total - len(skipped), skipped, len(self.raters), columns, unused, scale_from
-        )  # fmt: skip
+        return Account(self.total, self.total - len(skipped), skipped, len(self.raters), columns, unused, scale_from)
 
 
 def names_of(records: Iterable[Mapping[str, Any]]) -> list[str]:
     """The columns of all the records, in the order of their first appearance."""
     return list(dict.fromkeys(name for record in records for name in record))
+
+
+def rows_in_words(lines: Sequence[int]) -> str:
+    """`row 3`, `rows 3, 7, 9` or `12 rows, the first 3`."""
+    if len(lines) > 6:
+        return f"{len(lines)} rows, the first {lines[0]}"
+    return f"row{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines))}"
+
+
+def _values(row: Row, aspect: str) -> tuple[float, ...]:
+    """The score and the single ratings, as a mean can lie on the scale when a rating does not."""
+    return (row.scores[aspect], *row.ratings.get(aspect, ())) if aspect in row.scores else ()
 
 
 def _text_like(records: Sequence[Mapping[str, Any]], name: str) -> bool:

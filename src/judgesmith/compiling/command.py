@@ -195,7 +195,7 @@ def compile_judge(run: CompileRun, *, dry_run: bool = False, as_json: bool = Fal
 
 def _tell_labels(labels: Labels) -> None:
     """What was understood of a file, where it is not as usual."""
-    from ..datasets.loading import rows_in_words
+    from ..datasets.sheet import rows_in_words
     from ..running.console import out
     from ..signatures.values import Scale
 
