@@ -22,7 +22,7 @@ from ..errors import BudgetError, LabelsError, OptionError
 from ..parts import Options, option, read_options
 from ..programs.active_critic.task import Inference, Labelled, TaskInference
 from ..programs.aspects import OVERALL
-from ..programs.capabilities import Form, HasForms, InfersTask, passages_of
+from ..programs.capabilities import Form, HasForms, InfersTask
 from ..programs.judge import Judge
 from ..programs.models import engine
 from ..programs.models.lm import LanguageModel, check_priced, price
@@ -251,7 +251,7 @@ class Compiler:
         notes = []
         if passes > 1 and (why := judge.no_bootstrap()) is not None:
             notes.append(f"no bootstrapped demonstrations: {why}")
-        if passages := passages_of(judge):
+        if passages := judge.passages():
             notes.append(
                 f"passages that are read of each of {train + heldout:,} rows, beside the calls: {passages}; what "
                 "was read is kept on disk"

@@ -27,7 +27,6 @@ from pydantic_core import to_jsonable_python
 from ..errors import ArtifactError, JudgesmithError
 from ..signatures.values import Criterion, Scale
 from .atomic import write_whole
-from .capabilities import locate
 from .models.lm import Connection, LanguageModel, Sampling, language_model
 from .models.names import ShownName, check_chosen, check_listed, recorded
 from .outcome import BradleyTerry, Calibration, Decision, Sureness
@@ -416,7 +415,7 @@ def build(artifact: Artifact, *, lm: LanguageModel | None = None) -> Judge:
 # A judge inside another DSPy program ---------------------------------------------------------------------------------
 
 #: What a judge keeps when it takes the settings of another.
-_OWN = ("callbacks", "history", "_language_model", "report")
+_OWN = ("callbacks", "history", "own_lm", "report")
 
 
 class Settings(Scoring):
@@ -489,7 +488,7 @@ def load(
     if lm is not None:
         judge.own_lm = language_model(lm, sampling=sampling_of(artifact), connection=connection)
     connect(judge, connection)
-    locate(judge, Path(path))
+    judge.located(Path(path))
     return judge
 
 

@@ -8,14 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
+from typing import Any, Protocol, Self, runtime_checkable
 
 from .active_critic.task import Inference, Labelled, TaskInference
 from .models.lm import LanguageModel
-
-if TYPE_CHECKING:
-    pass
 
 
 @runtime_checkable
@@ -91,28 +87,3 @@ class HasChoices(Protocol):
 
     def most_calls_per_row(self, *, variants: Sequence[str] = ()) -> int:
         """`calls_per_row` at most, whatever is chosen."""
-
-
-@runtime_checkable
-class ReadsPassages(Protocol):
-    """A judge whose model reads passages of each row beside the calls."""
-
-    def passages(self) -> int:
-        """How many passages are read of each row."""
-
-
-def passages_of(judge: object) -> int:
-    return judge.passages() if isinstance(judge, ReadsPassages) else 0
-
-
-@runtime_checkable
-class HasFiles(Protocol):
-    """A judge with files beside the one that it is saved in."""
-
-    def located(self, path: Path) -> None:
-        """Called with the file that it was loaded from or saved to."""
-
-
-def locate(judge: object, path: Path) -> None:
-    if isinstance(judge, HasFiles):
-        judge.located(path)

@@ -23,7 +23,6 @@ from ..tables import facts, shortened
 from . import artifact
 from .active_critic.task import TaskKnowledge
 from .aspects import OVERALL
-from .capabilities import locate
 from .models import engine, row_context
 from .models.as_dspy import Quiet
 from .models.lm import Connection, LanguageModel, language_model
@@ -122,7 +121,8 @@ class Judge(Quiet):
         self.sureness: Sureness | None = None
         self.provenance: dict[str, Any] = {}
         self.report: Any = None
-        self._language_model = None if lm is None else language_model(lm)
+        #: The judge's own model, None where it takes DSPy's.
+        self.own_lm: LanguageModel | None = None if lm is None else language_model(lm)
 
     # -- what a subclass provides
 
@@ -151,7 +151,7 @@ class Judge(Quiet):
         return facts(rows)
 
     def _model_name(self) -> str:
-        return "" if self._language_model is None else str(self._language_model.name)
+        return "" if self.own_lm is None else str(self.own_lm.name)
 
     def _agreed(self) -> str:
         """The signature of its agreement on held-out rows, "" where it was not compiled. From a file, perhaps."""
@@ -249,6 +249,13 @@ class Judge(Quiet):
         """Calls that one output costs, retries not counted."""
         return 1
 
+    def passages(self) -> int:
+        """How many passages of each row its model reads beside the calls."""
+        return 0
+
+    def located(self, path: Path) -> None:
+        """Called with the file that it was loaded from or saved to, for a judge with files beside that."""
+
     def calls_per_document(self) -> int:
         """Calls that a document costs once, however many outputs it has."""
         return 0
@@ -338,20 +345,11 @@ class Judge(Quiet):
 
     @property
     def _given_lm(self) -> Any:
-        return next((p.lm for p in self.predictors() if p.lm is not None), None) or self._language_model
-
-    @property
-    def own_lm(self) -> LanguageModel | None:
-        """The judge's own model, None where it takes DSPy's."""
-        return self._language_model
-
-    @own_lm.setter
-    def own_lm(self, lm: LanguageModel | None) -> None:
-        self._language_model = lm
+        return next((p.lm for p in self.predictors() if p.lm is not None), None) or self.own_lm
 
     def set_lm(self, lm: str | LanguageModel | Any) -> None:
         """Use another model, a name or what `language_model` takes, for every step. Raises ModelError."""
-        self._language_model = language_model(lm)
+        self.own_lm = language_model(lm)
         for predictor in self.predictors():
             predictor.lm = None  # what a parent program set before
 
@@ -544,7 +542,7 @@ class Judge(Quiet):
         DSPy's that hold pickled code."""
         _refuse_pickle(path, save_program)
         artifact.save(self, path)
-        locate(self, Path(path))
+        self.located(Path(path))
 
     def load(self, path: str | Path, allow_pickle: bool = False, allow_unsafe_lm_state: bool = False) -> None:
         """Become the judge that a file holds; `js.load` makes a new one. The judge's own model stays; one that has none
@@ -564,7 +562,7 @@ class Judge(Quiet):
         self.__dict__.update(made.__dict__ | kept)
         self.settled = JudgeSettings(self)
         self.own_lm = own
-        locate(self, Path(path))
+        self.located(Path(path))
 
     @property
     def judges_aspect(self) -> str:

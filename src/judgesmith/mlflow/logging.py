@@ -300,7 +300,7 @@ def _open(judge: str | Path | Judge, lm: Any, connection: Connection | None) -> 
     if isinstance(judge, Judge):
         if lm is None and connection is not None:
             raise OptionError("connection is for a judge's file or for lm; this judge has its model already")
-        return judge if lm is None else judge.copy_for(_language_model=language_model(lm, connection=connection))
+        return judge if lm is None else judge.copy_for(own_lm=language_model(lm, connection=connection))
     return artifact.load(judge, lm=lm, connection=connection)
 
 

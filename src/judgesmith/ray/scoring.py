@@ -123,7 +123,7 @@ class Scorer:
     def score(self, number: int, rows: Rows) -> dict[str, Any]:
         """Judge a part, or what is missing of it; its summary. Several at once share the model's connection and its
         limits, each with a meter of its own."""
-        judge = self.judge.copy_for(_language_model=self.judge.lm.metered())
+        judge = self.judge.copy_for(own_lm=self.judge.lm.metered())
         whole, growing = part_file(self.order.folder, number), part_file(self.order.folder, number, growing=True)
         end = time.monotonic() + PATIENCE
         while True:

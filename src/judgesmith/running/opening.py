@@ -19,7 +19,6 @@ from ..datasets.records import OVERALL
 from ..errors import JudgesmithError, OptionError
 from ..programs import artifact
 from ..programs.atomic import write_whole
-from ..programs.capabilities import locate
 from ..programs.judge import Judge
 from ..programs.models.files import find_model, installed, model_path
 from ..programs.models.lm import Connection, LanguageModel, Sampling, is_local, language_model
@@ -148,7 +147,7 @@ def open_judge(path: Path, lm: str | None, where: Connection | None = None) -> J
     name = lm or artifact.model_of(read, where)
     artifact.connect(judge, where)
     judge.set_lm(open_model(name, where, artifact.sampling_of(read)))
-    locate(judge, path)
+    judge.located(path)
     open_others(judge, where)
     return judge
 

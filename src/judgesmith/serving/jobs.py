@@ -250,7 +250,7 @@ class Jobs:
             _write(folder / STATE, _read(folder / STATE) | {"state": "waiting", "problem": str(problem)})
             return
         # A meter of its own: other rows count on the judge's.
-        judge = served.judge.copy_for(_language_model=served.lm.metered())
+        judge = served.judge.copy_for(own_lm=served.lm.metered())
         run = _JobRun(judge, folder / RESULTS, jobs=self, served=served)
         try:
             score_rows(run, _rows(folder / ROWS))
