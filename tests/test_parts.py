@@ -152,15 +152,6 @@ def test_a_missing_dependency_of_a_built_in_part_is_said_each_time() -> None:
 # -- plug-ins
 
 
-def test_a_plug_in_is_a_part_like_any_other(installed: Callable[..., None]) -> None:
-    installed(mine=f"{__name__}:Plugin")
-    things = registry()
-    things.register(Plain)
-    assert things.names() == ("plain", "mine")
-    assert things.get("mine").about == "from another package"
-    assert things.broken == {}
-
-
 @pytest.mark.parametrize(
     ("source", "reason"),
     [

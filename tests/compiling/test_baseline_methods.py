@@ -1,4 +1,4 @@
-"""The baselines on the command line: `--method direct` and `--method pairs` over HTTP, and files of whole documents."""
+"""A judge of whole documents on the command line: `--method pairs` over HTTP, and files of whole documents."""
 
 import json
 from collections.abc import Callable
@@ -54,20 +54,6 @@ def ranked(model: Any, compile_: Any, rows_file: Rows, cli: Any, tmp_path: Path)
         return cli("score", *arguments, "--judge", path, "--api-base", model.base, "--json")
 
     return run
-
-
-def test_direct_from_labels_to_scores(server: Any, cli: Any, compile_: Any, rows_file: Rows, tmp_path: Path) -> None:
-    server.answer = lambda ask: "4" if "2 + 2" in ask.last else f"Score: {label(ask.mark)}"
-    rows = rows_file(40)
-    done = compile_(rows, "--method", "direct", "--as", "summarization/fluency", "--reading", "said", "--json")
-    assert done.code == 0, done.err
-    assert (done.json["heldout"]["failed"], done.json["heldout"]["q"]) == (0, pytest.approx(3.0))
-    saved = json.loads((tmp_path / "made.json").read_text())
-    assert saved["program"] == {"kind": "direct", "options": {"aspect": "fluency", "reading": "said"}}
-    out = tmp_path / "scored.jsonl"
-    scored = cli("score", rows, "--judge", tmp_path / "made.json", "--api-base", server.base, "-o", out, "--json")
-    assert (scored.code, scored.json["scored"]) == (0, 40)
-    assert cli("show", tmp_path / "made.json", "--prompt", rows).code == 0
 
 
 def test_pairs_from_labels_to_ranks(model: Any, cli: Any, compile_: Any, rows_file: Rows, tmp_path: Path) -> None:

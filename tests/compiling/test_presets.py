@@ -257,19 +257,6 @@ def test_a_file_wins_over_presets_and_the_command_line_over_both(cli: Any, rows_
     assert planned(cli, rows, "--config", config, *topical) == (3, 4, "fine", 36)
 
 
-def test_the_same_holds_for_studies(cli: Any, rows_file: Rows, tmp_path: Path) -> None:
-    config = tmp_path / "study.yaml"
-    config.write_text("seeds: 2\nheldout: 0.5\n")
-    both = ("--preset", "active-critic/sfres", "--preset", "active-critic/table-1", "--scale", 0, 100)
-    asked = ("study", "ablation", rows_file(48), *both, "--config", config, "--dry-run", "--json")
-    plan = cli(*asked).json
-    assert [line["arm"] for line in plan["lines"]] == ["vanilla", "coarse", "fine"]
-    assert plan["parts"]["0"] == {"heldout": 24, "to_learn_from": 24}
-    assert plan["seeds"] == [0, 1]
-    assert cli(*asked, "--seeds", 1).json["seeds"] == [0]
-    assert [line["arm"] for line in cli(*asked, "--arm", "fine").json["lines"]] == ["fine"]
-
-
 def test_summeval_gets_the_mean_of_its_aspects(cli: Any, tmp_path: Path) -> None:
     aspects = ("coherence", "consistency", "fluency", "relevance")
     rows = [
@@ -356,18 +343,3 @@ def test_a_seed_is_a_trial_of_drawn_answers(rows_file: Rows) -> None:
     assert {judge.trial for judge in judges.values()} == {0, 1, 2, 3, 4}  # the paper's five trials
     assert all(judge.trial == cell.seed for cell, judge in judges.items())
     assert {judge.samples for judge in judges.values() if judge.reading == "drawn"} == {1, 3, 10, 100, 1000}
-
-
-def test_a_table_is_measured_as_its_preset_says(
-    cli: Any, server: Any, fake: Any, rows_file: Rows, tmp_path: Path
-) -> None:
-    server.answer = fake.judging(lambda ask: len(ask.judged) % 101)
-    presets_ = ("--preset", "active-critic/sfres", "--preset", "active-critic/table-1", "--scale", 0, 100)
-    fast = ("--candidates", 1, "--seeds", 1, "--heldout", 0.5, "--keep", 1)
-    where = ("--lm", "openai/fake", "--api-base", server.base, "-o", tmp_path / "out")
-    done = cli("study", "ablation", rows_file(32), *presets_, *fast, *where, "--json")
-    assert done.code == 0, done.err
-    assert [line["arm"] for line in done.json["lines"]] == ["vanilla", "coarse", "fine"]
-    records = [json.loads(line) for line in (tmp_path / "out" / "results.jsonl").read_text().splitlines()]
-    assert [record["form"]["explain"] for record in records] == ["none", "before", "before"]
-    assert {record["form"]["reading"] for record in records} == {"said"}
