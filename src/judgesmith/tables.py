@@ -198,15 +198,17 @@ class Table:
     # -- terminal
 
     def show(self, console: Console, *, widest: int = 24) -> None:
-        """Print it. A table that is too wide has its intervals below the numbers; one that is still too wide is
-        printed in blocks of columns. widest: characters of the first column and of words before they are folded."""
-        stacked = False
-        widths = self._widths(stacked=False)
+        """Print it; a table that is too wide is printed in blocks of columns. widest: characters of the first column
+        and of words before they are folded."""
+        from rich.cells import cell_len
+
+        rows = [row.cells for row in self.rows if row.kind != "section"]
+        widths = []
+        for k, column in enumerate(self.columns):
+            texts = [self._cell(row[k], column).plain for row in rows]
+            widths.append(max(map(cell_len, [*texts, one_line(column.title) if self.header else "", " "])))
         if sum(widths) + 2 * len(widths) > console.width:
-            stacked = any(cell.low is not None for row in self.rows for cell in row.cells)
-            widths = self._widths(stacked=stacked)
-            words = [k for k, column in enumerate(self.columns) if not column.form]
-            for k in words:  # numbers are never broken
+            for k in [k for k, column in enumerate(self.columns) if not column.form]:  # numbers are never broken
                 others = sum(widths) - widths[k] + 2 * len(widths)
                 widths[k] = min(widths[k], max(widest, console.width - others) if k else widest)
         start = 0
@@ -215,22 +217,10 @@ class Table:
             stop = start + 1
             while stop < len(widths) and sum(widths[k] + 2 for k in [*first, *range(start, stop + 1)]) <= console.width:
                 stop += 1
-            console.print(self._rich([*first, *range(start, stop)], widths, stacked=stacked, more=start > 0))
+            console.print(self._rich([*first, *range(start, stop)], widths, more=start > 0))
             start = stop
 
-    def _widths(self, *, stacked: bool) -> list[int]:
-        from rich.cells import cell_len
-
-        rows = [row.cells for row in self.rows if row.kind != "section"]
-        return [
-            max(
-                cell_len(one_line(column.title)) if self.header and not (stacked and not column.form) else 1,
-                *(cell_len(line) for row in rows for line in self._cell(row[k], column, stacked).plain.split("\n")), 1,
-            )
-            for k, column in enumerate(self.columns)
-        ]  # fmt: skip
-
-    def _rich(self, places: Sequence[int], widths: Sequence[int], *, stacked: bool, more: bool) -> RichTable:
+    def _rich(self, places: Sequence[int], widths: Sequence[int], *, more: bool) -> RichTable:
         from rich import box
         from rich.table import Table as RichTable
         from rich.text import Text
@@ -247,24 +237,22 @@ class Table:
                 min_width=widths[k], max_width=widths[k],
             )  # fmt: skip
         for row in self.rows:
-            if row.kind == "section":
+            if row.kind in ("section", "human"):
                 made.add_section()
-                if words := one_line(str(row.cells[0].value)):
-                    made.add_row(Text(words, style="dim"))
-                continue
-            if row.kind == "human":
-                made.add_section()
-            style = "red" if row.kind == "alarm" else None
-            made.add_row(*(self._cell(row.cells[k], self.columns[k], stacked) for k in places), style=style)
+            if row.kind != "section":
+                style = "red" if row.kind == "alarm" else None
+                made.add_row(*(self._cell(row.cells[k], self.columns[k]) for k in places), style=style)
+            elif words := one_line(str(row.cells[0].value)):
+                made.add_row(Text(words, style="dim"))
         return made
 
     @staticmethod
-    def _cell(cell: Cell, column: Column, stacked: bool) -> Text:
+    def _cell(cell: Cell, column: Column) -> Text:
         from rich.text import Text
 
         made = Text(one_line(cell.text(column)), style="bold" if cell.best else "red" if cell.warn else "")
         if limits := cell.limits(column):
-            made.append(f"{chr(10) if stacked else ' '}{limits}", style="not bold dim" if stacked else "not bold")
+            made.append(f" {limits}", style="not bold")
         return made
 
     # -- files
@@ -293,20 +281,16 @@ class Table:
 
     def notebook(self) -> str:
         """For `_repr_html_`: HTML that needs no stylesheet."""
-        left = 'style="text-align:left"'
-        title = f"<caption {left}>{escaped(self.title)}</caption>" if self.title else ""
+        title = f'<caption style="text-align:left">{escaped(self.title)}</caption>' if self.title else ""
         head = "".join(f"<th>{escaped(column.title)}</th>" for column in self.columns)
-        rows = [
-            f"<tr><th {left}>{escaped(row.cells[0].value)}</th>"
-            + "".join(
-                f"<td {left}>{escaped(f'{cell.text(column)} {cell.limits(column)}'.strip())}</td>"
-                for cell, column in list(zip(row.cells, self.columns, strict=True))[1:]
-            )
-            + "</tr>"
+        lines = [
+            [f"{cell.text(of)} {cell.limits(of)}".strip() for cell, of in zip(row.cells, self.columns, strict=False)]
             for row in self.rows
-        ]
+        ]  # a section has one cell
+        rows = ("".join(f'<td style="text-align:left">{escaped(words)}</td>' for words in line) for line in lines)
         above = f"<thead><tr>{head}</tr></thead>" if self.header else ""
-        whole = f"<table>{title}{above}<tbody>{''.join(rows)}</tbody></table>"
+        body = "".join(f"<tr>{row}</tr>" for row in rows)
+        whole = f"<table>{title}{above}<tbody>{body}</tbody></table>"
         return f'<div style="overflow-x:auto" tabindex="0">{whole}</div>'  # scrolls by itself
 
     def markdown(self) -> str:
