@@ -45,12 +45,9 @@ def rows(tmp_path: Path) -> Path:
     return rows_to_label(tmp_path / "rows.jsonl", 40)
 
 
-@pytest.mark.parametrize("suffix", [".jsonl", ".csv"])
-def test_scores_of_two_raters_are_compiled_from_without_an_option(
-    cli: Any, rows: Path, tmp_path: Path, suffix: str
-) -> None:
+def test_scores_of_two_raters_are_compiled_from_without_an_option(cli: Any, rows: Path, tmp_path: Path) -> None:
     at = label(tmp_path / "s.sqlite", rows, lambda unit, who: {"score": 1 + (number(unit) + who) % 4}, repeats=0.1)
-    target = tmp_path / f"labels{suffix}"
+    target = tmp_path / "labels.jsonl"
     done = cli("label", "--store", at, "--export-only", "--export", target, "--json")
     assert (done.code, done.json["labels"], done.json["exported"]) == (0, 80, 80)
     told = cli("compile", target, "--lm", "openai/x", "--dry-run", "--json").json
@@ -59,7 +56,7 @@ def test_scores_of_two_raters_are_compiled_from_without_an_option(
         "scale_from": "the column's name",
     }  # fmt: skip
     read = {row.id: row for row in read_labels(target).rows}
-    assert read["r3"].output.rstrip() == HOSTILE.rstrip() or suffix == ".csv"
+    assert read["r3"].output.rstrip() == HOSTILE.rstrip()
     assert dict(zip(read["r5"].raters["overall"], read["r5"].ratings["overall"], strict=True)) == {"Ada": 2, "Bo": 3}
     assert (read["r4"].doc_id, read["r4"].system) == ("d2", "a")
 
@@ -142,7 +139,7 @@ def test_verdicts_are_judged_blind_and_counted_for_each_judge(tmp_path: Path, cl
         return {one["name"]: one["choices"][who]["value"] for one in unit["questions"]}
 
     at = label(tmp_path / "s.sqlite", scored, answer, kind="verdicts")
-    done = cli("label", "--store", at, "--export-only", "--export", tmp_path / "out.csv", "--json")
+    done = cli("label", "--store", at, "--export-only", "--export", tmp_path / "out.jsonl", "--json")
     assert done.json["exported"] == 16  # 2 raters, 2 judges: 2 errors, a criterion, the whole
     for judge in "xy":
         tables = done.json["studies"][judge]
@@ -200,25 +197,10 @@ def test_what_cannot_be_is_refused_in_one_line(cli: Any, rows: Path, tmp_path: P
         ((tmp_path / "plain.jsonl", "--kind", "verdicts"), "no row has a verdict"),
         ((rows, "--guidelines", tmp_path / "guide.md"), "not a text in UTF-8"),
         ((rows, "--guidelines", tmp_path / "no.md"), "guidelines cannot be read"),
-        (("--export-only", "--store", at, "--export", tmp_path / "labels.xlsx"), "written as .jsonl or .csv"),
+        (("--export-only", "--store", at, "--export", tmp_path / "labels.xlsx"), "written as JSON lines"),
         ((rows, "--store", at, "--rater", "\n"), "--rater: the name is empty"),
     ):  # fmt: skip
         monkeypatch.chdir(tmp_path)
         done = cli("label", *arguments)
         assert done.code == 2 and said in done.err and len(done.err.splitlines()) == 1, (arguments, done.err)
     assert not (tmp_path / "n.sqlite").exists() and not (tmp_path / "none.sqlite").exists()
-
-
-def test_what_is_left_out_of_the_rows_that_split_is_said_below_them(rows: Path, tmp_path: Path, cli: Any) -> None:
-    store = tmp_path / "kept.sqlite"
-    twice: set[str] = set()
-
-    def answer(unit: dict[str, Any], who: int) -> Any:
-        again = unit["key"] in twice and who == 0
-        twice.add(unit["key"] if who == 0 else "")
-        return {"score": 5 if again or who else 1}
-
-    label(store, rows, answer, n=14, repeats=0.2)
-    told = cli("label", rows, "--store", store, "--export-only").out.splitlines()
-    more = next(i for i, line in enumerate(told) if "… and 4 more" in line)
-    assert "raters split on" in told[more - 1] and ": first 1, then 5" in told[more + 1]

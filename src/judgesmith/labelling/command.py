@@ -36,9 +36,7 @@ class Label(Command, Rows, Json):
     guidelines: Path | None = flag(None, "A text that is shown beside every row.", metavar="FILE")
     rater: str | None = flag(None, "Who labels; asked on the page where not given.")
     store: Path | None = flag(None, "Where labels are kept; default ROWS.labels.sqlite in this folder.", metavar="FILE")
-    export: Path | None = flag(
-        None, "Write the labels at the end: .jsonl or .csv, a line a rater and row.", metavar="FILE"
-    )
+    export: Path | None = flag(None, "Write the labels at the end: JSON lines, one a rater and row.", metavar="FILE")
     export_only: bool = flag(False, "No page: agreement and --export of what is in the store.")
     n: int | None = flag(None, "Rows to label in all; a larger number later adds rows.", "--n", ge=1)
     order: Literal["file", "random", "suggest"] = flag(
@@ -77,7 +75,7 @@ class Label(Command, Rows, Json):
         for note in opened.notes:
             err.print(one_line(f"note: {note}"), style="yellow", markup=False)
         if self.export is not None:
-            check_export(self.export, opened.task)
+            check_export(self.export)
         if not self.export_only:
             self._serve(opened)
         found = opened.result(self.export)
@@ -122,17 +120,8 @@ def _told(found: dict[str, Any]) -> list[str]:
     for one in found["agreement"]:
         if one["rows"]:
             lines.append(f"  {one['question']}: {_agreement(one)} on {one['rows']} rows of {one['raters']} raters")
-    for one in found["splits"][:10]:
-        lines.append(
-            f"  raters split on {one['id']}: {', '.join(f'{who} {text}' for who, text in one['answers'].items())}"
-        )
-    if found["split_rows"] > 10:
-        lines.append(f"  … and {found['split_rows'] - 10} more (--json has them)")
-    for one in found["contradictions"][:10]:
-        lines.append(f"  {one['rater']} on {one['id']}: first {one['first']}, then {one['second']}")
-    if found["confused"]:
-        most = found["confused"][0]
-        lines.append(f"  most often confused: {' and '.join(most['between'])} ({most['rows']} rows)")
+    if found["split_rows"]:
+        lines.append(f"  raters split on {found['split_rows']} rows (--json has them)")
     lines += _studies(found.get("studies", {}))
     if "export" in found:
         lines.append(f"wrote {found['exported']} labels to {found['export']}")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -11,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from ..datasets.marks import Marks
-from ..datasets.sheet import names_of
-from ..datasets.spreadsheets import guarded
 from ..errors import OptionError
 from ..programs.atomic import write_whole
 from ..running.plain import finite
@@ -20,24 +16,20 @@ from .agreement import Said
 from .store import Given
 from .task import Task
 
-FORMATS = (".jsonl", ".csv")
 
-
-def check_export(path: Path, task: Task) -> None:
-    """Raises OptionError for a name from which no format follows."""
-    suffix = path.suffix.lower()
-    if suffix not in FORMATS:
-        raise OptionError(f"--export {path}: labels are written as .jsonl or .csv; name such a file")
-    if suffix == ".csv" and task.kind == "spans":
-        raise OptionError(f"--export {path}: error spans do not fit into a table; name it .jsonl")
+def check_export(path: Path) -> None:
+    """Raises OptionError for another format."""
+    if path.suffix.lower() != ".jsonl":
+        raise OptionError(f"--export {path}: labels are written as JSON lines; name it .jsonl")
 
 
 def export(said: Said, path: Path) -> int:
     """Write a line for each rater's answer on each row, the first one where the row was shown twice; how many. Raises
     OptionError where the file cannot be written."""
     records = labels(said)
-    try:
-        write_whole(path, _csv(records) if path.suffix.lower() == ".csv" else _jsonl(records))
+    lines = (json.dumps(finite(record), ensure_ascii=False) + "\n" for record in records)
+    try:  # a lone surrogate becomes JSON's own escape for it
+        write_whole(path, "".join(lines).encode("utf-8", "backslashreplace"))
     except OSError as error:
         raise OptionError(f"--export {path}: cannot be written ({error.strerror or error})") from None
     return len(records)
@@ -94,17 +86,3 @@ def _category_words(said: Said) -> dict[str, str]:
     if None not in known and len(marks.names) == len(names) and order == sorted(set(order)):
         return {}
     return {name: f"{place} - {name}" for place, name in enumerate(names, 1)}
-
-
-def _jsonl(records: list[dict[str, Any]]) -> bytes:
-    lines = (json.dumps(finite(record), ensure_ascii=False) + "\n" for record in records)
-    return "".join(lines).encode("utf-8", "backslashreplace")  # a lone surrogate as JSON's own escape for it
-
-
-def _csv(records: list[dict[str, Any]]) -> str:
-    made = io.StringIO(newline="")
-    writer = csv.writer(made)
-    names = names_of(records)
-    writer.writerow(map(guarded, names))
-    writer.writerows([guarded(record.get(name, "")) for name in names] for record in records)
-    return made.getvalue()
