@@ -1,8 +1,7 @@
 """Error spans that people marked, as character offsets into the outputs, whatever notation their file uses.
 
-A file has one JSON object a line: {"id": …, "errors": [...]}. Several people have one line each with an "annotator", or
-share one: {"id": …, "annotations": [{"annotator": …, "errors": [...]}]}. An "output" beside the id is checked. An error
-has its place
+A file has one JSON object a line: {"id": …, "errors": [...]}. Several people have one line each with an "annotator". An
+"output" beside the id is checked. An error has its place
 
 - in characters: {"start", "end", "text"?}, the end exclusive, null or absent for an omission (the judge's own form);
 - in tokens: {"start", "end", "tokens"?} from 1, the end inclusive, of the line's "tokenized" (RotoWire accuracy);
@@ -79,39 +78,23 @@ def read_spans(source: str | PathLike[str], outputs: Mapping[str, str] | None = 
             identity = str(identity)
         if not isinstance(identity, str) or not identity:
             raise LabelsError(f'{where}: "id" is missing; it says which output is marked')
-        for person, errors in _annotations(record, where):
-            if identity in people.get(person, ()):
-                who = f" by {person!r}" if person else ""
-                raise LabelsError(f'{where}: {identity!r} is marked{who} twice; give each person an "annotator"')
-            own, text = record.get("output"), outputs.get(identity)
-            if isinstance(own, str):
-                _same(own, own if text is None else text, identity, where)
-                text = own
-            if text is None and isinstance(record.get("tokenized"), str):
-                unplaced[identity] = None
-                continue
-            spans = _spans(errors, record, text, identity, where)
-            people.setdefault(person, {})[identity] = tuple(spans)
+        errors, person = record.get("errors"), str(record.get("annotator", ""))
+        if not isinstance(errors, list):
+            raise LabelsError(f'{where}: "errors" must be a list, empty for a text without errors')
+        if identity in people.get(person, ()):
+            who = f" by {person!r}" if person else ""
+            raise LabelsError(f'{where}: {identity!r} is marked{who} twice; give each person an "annotator"')
+        own, text = record.get("output"), outputs.get(identity)
+        if isinstance(own, str):
+            _same(own, own if text is None else text, identity, where)
+            text = own
+        if text is None and isinstance(record.get("tokenized"), str):
+            unplaced[identity] = None
+        else:
+            people.setdefault(person, {})[identity] = tuple(_spans(errors, record, text, identity, where))
     if not people and not unplaced:
         raise LabelsError(f"{origin}: there are no rows in it")
     return SpanSet(origin, people, tuple(unplaced))
-
-
-def _annotations(record: Mapping[str, Any], where: str) -> Iterator[tuple[str, list[Any]]]:
-    """(person, errors) of a record."""
-    several = record.get("annotations")
-    if several is None:
-        several = [record]
-    if not isinstance(several, list):
-        raise LabelsError(f'{where}: "annotations" must be a list of {{"annotator", "errors"}}')
-    for place, one in enumerate(several, 1):
-        errors = one.get("errors") if isinstance(one, Mapping) else None
-        if not isinstance(errors, list):
-            raise LabelsError(f'{where}: "errors" must be a list, empty for a text without errors')
-        person = one.get("annotator", one.get("rater"))
-        if person is None:
-            person = str(place) if len(several) > 1 else ""
-        yield str(person), errors
 
 
 def _same(marked: str, judged: str, identity: str, where: str) -> None:

@@ -79,8 +79,8 @@ def test_the_table_and_the_dictionary(file, capsys: pytest.CaptureFixture[str]) 
 
 def test_people_agree_with_each_other(file, capsys: pytest.CaptureFixture[str]) -> None:
     scored = file("scored.jsonl", [row("a", error(0, 4)), row("b")])
-    people = [{"annotator": "x", "errors": [error(0, 4)]}, {"annotator": "y", "errors": [error(0, 2)]}]
-    gold = file("gold.jsonl", [{"id": "a", "annotations": people}, marks("b", annotator="x")])
+    both = [marks("a", error(0, 4), annotator="x"), marks("a", error(0, 2), annotator="y")]
+    gold = file("gold.jsonl", [*both, marks("b", annotator="x")])
     report = evaluate_spans(scored, gold)
     assert report.human is not None
     assert report.human.micro.f1.value == pytest.approx(4 / 6)
