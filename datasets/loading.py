@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import itertools
 import json
 import math
 import sys
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TextIO, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 from ..errors import LabelsError, OptionError
 from .exports import recognised
@@ -51,7 +49,7 @@ def read_labels(
 ) -> Labels:
     """Read and check rows with human scores, pass/fail, categories or preferences.
 
-    source: a path (.csv, .tsv, .json, .jsonl, .parquet, text formats also with .gz; .xlsx and other spreadsheets with
+    source: a path (.csv, .tsv, .json, .jsonl, .parquet; .xlsx and other spreadsheets with
         the extra `tables`), a DataFrame, or dicts. The format with a `scores` object {aspect:
         score}, flat columns, one row a rater, two outputs with a winner, chats, and the exports of Argilla, Label
         Studio, MLflow, Langfuse and Phoenix are understood.
@@ -210,15 +208,13 @@ def open_table(source: Source) -> _Table:
     if not isinstance(source, (str, PathLike)):
         return _Table("<table>", _table_records(source))
     path = Path(source)
-    zipped = path.suffix.lower() == ".gz"
-    kind = _FORMATS.get(Path(path.stem if zipped else path.name).suffix.lower())
+    kind = _FORMATS.get(path.suffix.lower())
     if not path.exists():
         raise LabelsError(f"{path.name}: there is no such file; check the path")
     if not path.is_file():
         raise LabelsError(f"{path.name}: this is a folder, not a file; name a file in it")
-    if kind is None or (zipped and kind in ("parquet", "sheet")):
-        known = ", ".join(_FORMATS)
-        raise LabelsError(f"{path.name}: unknown file type; use one of {known} (text formats also with .gz)")
+    if kind is None:
+        raise LabelsError(f"{path.name}: unknown file type; use one of {', '.join(_FORMATS)}")
     if path.stat().st_size == 0:
         raise LabelsError(f"{path.name}: the file is empty")
     notes: list[str] = []
@@ -244,26 +240,20 @@ def _guarded(path: Path, records: Iterator[Any]) -> Iterator[Any]:
         yield from records
     except UnicodeDecodeError:
         raise _encoding_error(path) from None
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise LabelsError(f"{path.name}: the compressed file is damaged ({error}); make it again") from None
     except OSError as error:
         raise LabelsError(f"{path.name}: cannot be read ({error.strerror})") from None
 
 
-def _open_bytes(path: Path) -> IO[bytes]:
-    return cast(IO[bytes], gzip.open(path)) if path.suffix.lower() == ".gz" else path.open("rb")
-
-
 def _open_text(path: Path) -> TextIO:
     """Strict UTF-8, with or without byte order mark, or UTF-16 with one."""
-    raw = _open_bytes(path)
+    raw = path.open("rb")
     encoding = "utf-16" if raw.read(2) in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     raw.seek(0)
     return io.TextIOWrapper(raw, encoding, newline="")
 
 
 def _encoding_error(path: Path) -> LabelsError:
-    with _open_bytes(path) as raw:
+    with path.open("rb") as raw:
         sound = itertools.takewhile(_is_utf8, raw)
         number = sum(1 for _ in sound) + 1
     return LabelsError(f"{path.name}, line {number}: the text is not UTF-8; save the file as UTF-8 (Excel: CSV UTF-8)")

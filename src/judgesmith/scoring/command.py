@@ -102,7 +102,7 @@ class Score(Command, Rows, Reach, LimitOptions, Json):
 def _beside(rows: str) -> str:
     """Where the scores of a file are written by default."""
     name = Path(rows).name
-    return rows.removesuffix(name) + Path(name.removesuffix(".gz")).stem + ".scored.jsonl"
+    return rows.removesuffix(name) + Path(name).stem + ".scored.jsonl"
 
 
 def _tell(summary: ScoreSummary, target: str, left: int | None) -> None:
