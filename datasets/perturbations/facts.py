@@ -106,14 +106,10 @@ def _name_spots(text: str, rng: random.Random, material: Material) -> Iterator[S
 
 
 def _number_spots(text: str, rng: random.Random, material: Material) -> Iterator[Spot]:
-    pool = sorted({m[0] for o in material.others for m in NUMBER.finditer(o.text)})
     own = {m[0] for m in NUMBER.finditer(text)}
-    for match in NUMBER.finditer(text):
-        shape = re.sub(r"\d", "0", match[0])
-        fitting = [n for n in pool if n not in own]
-        alike = [n for n in fitting if re.sub(r"\d", "0", n) == shape] or fitting
-        if alike:
-            yield Spot(match.start(), match.end(), rng.choice(alike))
+    pool = sorted({m[0] for o in material.others for m in NUMBER.finditer(o.text)} - own)
+    for match in NUMBER.finditer(text) if pool else ():
+        yield Spot(match.start(), match.end(), rng.choice(pool))
 
 
 @rule("numbers", "numbers and dates changed", "word")

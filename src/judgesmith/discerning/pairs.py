@@ -20,7 +20,6 @@ from .options import DiscernOptions
 
 FORMAT = "judgesmith.pairs/1"
 _OURS = "an output of `judgesmith discern`"
-_WRONG = ("wrong", "wrong_ending", "wrong_answer")
 
 
 # Texts ---------------------------------------------------------------------------------------------------------------
@@ -103,8 +102,7 @@ def _text_of(row: Row, record: Mapping[str, Any], role: str, there: Sequence[str
     text, others = (row.output, there) if role == "output" else (there[0], there[1:]) if there else ("", [])
     if not text.strip():
         return None
-    wrong = next((as_text(record[name]) for name in _WRONG if record.get(name) is not None), None)
-    return Text(row.id, text, row.source, row.context, tuple(others), row.doc_id, wrong)
+    return Text(row.id, text, row.source, row.context, tuple(others), row.doc_id, as_text(record.get("wrong")))
 
 
 # Pairs and scores on disk --------------------------------------------------------------------------------------------
