@@ -305,7 +305,7 @@ def compiled(lm: Any = None) -> js.ActiveCritic:
     for predictor in judge.taught():
         predictor.demos = [
             {"source": "A source.", "output": "An output.", "group": "g", "score": 30.0, "explanation": "So."}
-            | {"augmented": False, "gold": True, "annotation": "", "other": ""}
+            | {"augmented": False, "gold": True, "annotation": ""}
         ]
     return judge
 

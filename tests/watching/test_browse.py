@@ -18,8 +18,6 @@ from judgesmith.watching import history
 from judgesmith.watching.browsing import render
 from judgesmith.watching.folder import browse
 from judgesmith.watching.judges import compare_judges
-from judgesmith.watching.page import render as drift_page
-from judgesmith.watching.watching import Look, WatchOptions
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 
@@ -176,23 +174,12 @@ def test_watched_judges_stand_beside_the_judges_they_are(folder: Path, tmp_path:
     page = render(found, tmp_path / "page.html")
     assert "<img" not in page
     first = cells(page, "watched-judges", "rows.watch.jsonl")
-    assert first[2:] == ["alarm: sentinels: scores moved", "2026-11-04 06:00 UTC", "", "3 of 4", "0.60[0.10, 0.90]",
+    assert first[2:] == ["alarm: sentinels: scores moved", "2026-11-04 06:00 UTC", "3 of 4", "0.60[0.10, 0.90]",
                          "4", "2"]  # fmt: skip
     assert cells(page, "judges", "one.json")[-1] == "alarm, 2026-11-04 06:00 UTC"
     assert cells(page, "watched-judges", "study/other.jsonl")[2] == "quiet"
     # the judge of the second history is not in the folder
     assert page.count('href="#judges"') == 2 and page.count('href="#watched-judges"') == 2  # one is in the contents
-
-
-def test_the_newest_page_of_a_watched_judge_is_linked(folder: Path, tmp_path: Path) -> None:
-    watched(folder / "h.jsonl", "c" * 12, "baseline", "quiet", "alarm")
-    runs = history.read(folder / "h.jsonl")
-    for name, last in (("b old", 1), ("a new one", 2)):
-        text = drift_page(Look(runs[:last], 1, WatchOptions()), "judge.json")
-        (folder / f"{name}.html").write_text(text, encoding="utf-8")
-    (folder / "another.html").write_text("<!doctype html><title>x</title>")
-    page = render(browse(folder), tmp_path / "page.html")
-    assert 'href="runs/a%20new%20one.html">of 2026-11-02 06:00 UTC<' in page and "b%20old" not in page
 
 
 def test_a_broken_history_is_damaged_and_half_a_line_is_left_out(folder: Path) -> None:

@@ -79,10 +79,10 @@ def filled(parts: Iterable[Any]) -> list[Any]:
 
 def render(
     title: str, sections: Iterable[Section], *, lead: str = "", about: Sequence[str] = (), warn: bool = False,
-    notes: Sequence[str] = (), style: str = "", head: Markup | None = None,
+    notes: Sequence[str] = (), style: str = "",
 ) -> str:  # fmt: skip
     """The page. lead: what came out, in a sentence or two. about: small lines below the title. warn: the lead is an
-    alarm. notes: what the reader has to know first. style: further CSS. head: further elements of the head."""
+    alarm. notes: what the reader has to know first. style: further CSS."""
     named: dict[str, Section] = {}
     for section in sections:
         if parts := filled(section.parts):
@@ -92,7 +92,7 @@ def render(
     return (
         environment()
         .get_template("page.html.j2")
-        .render(title=title, sections=named, lead=lead, about=about, warn=warn, notes=notes, style=style, head=head)
+        .render(title=title, sections=named, lead=lead, about=about, warn=warn, notes=notes, style=style)
     )
 
 

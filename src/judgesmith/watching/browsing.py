@@ -42,7 +42,7 @@ def render(found: Browsed, target: Path) -> str:
         ] if found.judges else []),
         Section("Watched judges", [
             "The newest run of each history: the same sentinel rows scored again and compared with the baseline.",
-            _watched(found, link),
+            _watched(found),
         ] if found.watched else []),
         Section("Differences", _differences(found)),
         Section("Scored files", [_scored(found, link)]),
@@ -87,22 +87,20 @@ def _lineage(found: Browsed) -> Table:
     return made
 
 
-def _watched(found: Browsed, link: Callable[[str | None], str]) -> Table:
+def _watched(found: Browsed) -> Table:
     numbers = (Column("rows scored", "s"), Column("Spearman ρ with people", ".2f"), Column("runs", "d"),
                Column("alarms", "d"))  # fmt: skip
-    made = Table(["history", "judge", "state", "last run", "page", *numbers])
+    made = Table(["history", "judge", "state", "last run", *numbers])
     known = {one.mark for one in found.judges}
     for one in found.watched:
         last, a = one.last, one.last.agreement
-        shown, page = found.watch_pages.get((last.judge, last.rows), ("", None))
         scored = f"{sum(score is not None for score in last.scores)} of {len(last.ids)}"
         agreed = Cell(a.value, a.low, a.high) if a else None
         state = f"alarm: {'; '.join(last.alarms)}" if last.alarms else one.state
         made.add(
             one.path, Cell(last.judge, note=last.model, href="#judges" if last.judge in known else ""),
-            Cell(state, warn=bool(last.alarms)), moment(last.time),
-            Cell(f"of {moment(shown)}" if page else "", href=link(page)), scored, agreed,
-            len(one.runs), sum(bool(run.alarms) for run in one.runs),
+            Cell(state, warn=bool(last.alarms)), moment(last.time), scored, agreed, len(one.runs),
+            sum(bool(run.alarms) for run in one.runs),
         )  # fmt: skip
     return made
 

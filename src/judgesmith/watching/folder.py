@@ -7,7 +7,6 @@ import csv
 import itertools
 import math
 import os
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,9 +27,8 @@ from .judges import JudgeDiff, compare_judges
 MOST_FILES, PEEKED = 20_000, 65_536
 #: Pairs of judges whose differences are shown.
 MOST_DIFFS = 30
-#: How a history of `judgesmith watch` begins; what its page says of the run that it shows: judge, rows and time.
+#: How a history of `judgesmith watch` begins.
 WATCHED = '{"format": "judgesmith.watch/'
-WATCH_PAGE = re.compile(r'<meta name="judgesmith-watch" content="(\S{1,80}) (\S{1,80}) (\S{1,80})">')
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,15 +104,13 @@ class WatchedJudge:
 
 @dataclass(slots=True)
 class Browsed:
-    """What is in a folder, by path. damaged: path and reason. notes: what was left out. watch_pages: by judge and
-    sentinel rows the time of the newest run that a page shows, and the page."""
+    """What is in a folder, by path. damaged: path and reason. notes: what was left out."""
 
     folder: Path
     judges: list[SavedJudge] = field(default_factory=list)
     scored: list[ScoredFile] = field(default_factory=list)
     studies: list[StudyFolder] = field(default_factory=list)
     watched: list[WatchedJudge] = field(default_factory=list)
-    watch_pages: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
     damaged: list[tuple[str, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -161,14 +157,9 @@ def _files(folder: Path) -> Iterator[Path]:
 
 def _take(found: Browsed, path: Path, name: str) -> None:
     kind = path.suffix.lower()
-    if kind not in (".json", ".jsonl", ".csv", ".html", ".htm") or not path.is_file():
+    if kind not in (".json", ".jsonl", ".csv") or not path.is_file():
         return
     start = _start(path)
-    if kind in (".html", ".htm"):
-        if match := WATCH_PAGE.search(start):
-            judge, rows, time = match.groups()
-            found.watch_pages[judge, rows] = max(found.watch_pages.get((judge, rows), ("", "")), (time, name))
-        return
     if kind == ".json" and "judgesmith.judge" in start:
         read = artifact.read(path)
         found.judges.append(SavedJudge(name, read, Version.of(read), read.to_dict()))

@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from markupsafe import Markup
 
 from ..agreement.correlation import Vector
 from ..figures import DIM, INK, JUDGE, PEOPLE, bars, svg
 from ..pages import Figures, Section, moment
 from ..pages import render as render_page
-from ..tables import Cell, Column, Table, escaped
+from ..tables import Cell, Column, Table
 from .history import Run, epoch
 from .watching import Look, findings_table, summary
 
@@ -42,15 +41,12 @@ def render(look: Look, judge: str) -> str:
         Section("Sentinel rows that moved most", [moved]),
         Section("Runs", [_runs(runs)]),
     ]  # fmt: skip
-    # What `judgesmith browse` finds a page by.
-    found_by = f'<meta name="judgesmith-watch" content="{escaped(f"{run.judge} {run.rows} {run.time}")}">\n'
     about = (
         f"Judge {run.judge}, model {run.model}, {moment(run.time)}, {len(look.runs)} run{'s'[: len(look.runs) != 1]}."
     )
     return render_page(
         f"{'Alarm' if run.alarms else 'Quiet'}: watching {judge}", sections, lead=summary(look), about=[about],
-        warn=bool(run.alarms), notes=look.notes, head=Markup(found_by),  # noqa: S704  # escaped above
-        style="tr.alarm > * { color: var(--warn); font-weight: 600; }",
+        warn=bool(run.alarms), notes=look.notes, style="tr.alarm > * { color: var(--warn); font-weight: 600; }",
     )  # fmt: skip
 
 
