@@ -44,23 +44,6 @@ def evaluate(data: dict[str, Any], **options: Any) -> Any:
 # Values --------------------------------------------------------------------------------------------------------------
 
 
-def test_levels_by_hand() -> None:
-    # pooled: 6 rows. Documents a (1 2 3 / 1 3 2), b (3 2 1 / 1 2 3): rho .5 and -1, mean -.25.
-    # Systems: the judge's means are (1 + 3) / 2, (2 + 2) / 2, (3 + 1) / 2: all 2.
-    result = meta_evaluate(
-        {"j": [1, 2, 3, 3, 2, 1]},
-        [1, 3, 2, 1, 2, 3],
-        documents=list("aaabbb"),
-        systems=list("xyzxyz"),
-        rounds=0,
-    )
-    assert result.cell("j", "overall", "sample", "spearman")["value"] == pytest.approx(-0.25)
-    assert result.cell("j", "overall", "sample", "spearman")["n"] == 2
-    system = result.cell("j", "overall", "system", "spearman")
-    assert math.isnan(system["value"]) and system["reason"].endswith("constant across systems")
-    assert result.cell("j", "overall", "pooled", "pearson")["value"] == pytest.approx(-0.25)  # -1 / 4
-
-
 def test_rows_without_a_human_score_are_left_out_and_said() -> None:
     data = table()
     data["human"][:5] = np.nan
