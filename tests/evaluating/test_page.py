@@ -202,13 +202,5 @@ def test_every_text_is_escaped(tmp_path: Path) -> None:
     assert len(ids) == len(set(ids))
 
 
-def test_the_worst_disagreement_stands_first_with_its_explanation(tmp_path: Path) -> None:
-    records = rows()
-    worst = next(row for row in records if row["score"] == 5)
-    worst["verdict"] = {"score": 0.5, "explanation": "I overlooked the point"}
-    told = written(tmp_path, records).partition("Worst disagreements")[2]
-    assert told.index("I overlooked the point") < told.index("because ")
-
-
 def test_the_same_input_gives_the_same_page(text: str, tmp_path: Path) -> None:
     assert written(tmp_path, rows(), "--judge", "mine=verdict.score", "--judge", "far") == text

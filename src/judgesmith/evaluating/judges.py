@@ -153,7 +153,6 @@ def _leave_out(joined: Judged) -> None:
     joined.ratings = {aspect: table[kept] for aspect, table in joined.ratings.items()}
     for given in (joined.judges, joined.decided):
         given.update({name: {a: scores[kept] for a, scores in by.items()} for name, by in given.items()})
-    joined.explanations = {name: [texts[i] for i in kept] for name, texts in joined.explanations.items()}
     joined.seen = set()
     joined.deferred = {new for new, old in enumerate(kept) if old in joined.deferred}
 
@@ -277,10 +276,8 @@ def _verdicts(reading: _Reading, file: File, specs: Sequence[Spec]) -> None:
         where = _joined_rows(reading, file)
     name = _free(file.origin.split(".")[0] or "judge", joined.judges)
     verdicts = [verdict_of(record) or {} for record in file.records]
-    explanations = [""] * len(rows)
     for i, j in where:
         record = file.records[j]
-        explanations[i] = str(verdicts[j].get("explanation") or verdicts[j].get("failure") or "")
         seen = record.get("seen", record.get("judge_seen"))
         if seen is True or str(seen).lower() in ("true", "yes"):
             joined.seen.add(i)
@@ -297,7 +294,6 @@ def _verdicts(reading: _Reading, file: File, specs: Sequence[Spec]) -> None:
     own_categories(joined, name, said, humans)
     joined.judges[name] = dict.fromkeys(humans, scores)
     joined.on_scale.add(name)
-    joined.explanations[name] = explanations
 
 
 def _judged_aspects(rows: Sequence[Row], files: Sequence[File], specs: Sequence[Spec]) -> list[str]:

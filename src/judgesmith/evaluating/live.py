@@ -67,7 +67,7 @@ def judge_live(
     """Let the saved judges that wait in `live` judge the rows; their scores take their places in `judges`.
 
     lm: a model instead of the one that each was compiled with. quietly: do not say what is about to be spent. A row
-    that fails is NaN, and its reason stands as its explanation. Raises ArtifactError for a file that is refused,
+    that fails is NaN; its reason is in the run's summary. Raises ArtifactError for a file that is refused,
     OptionError where no model is named, ModelError for one that cannot be used.
     """
     with quiet():
@@ -119,7 +119,6 @@ def _judge_rows(
             summary.count({"id": joined.rows[i].id, "verdict": verdict.to_dict(), "seen": i in joined.seen})
             watch.step()
             limits.check(summary.failed, summary.rows, verdict.failure)
-    joined.explanations[live.name] = [verdict.explanation or verdict.failure or "" for verdict in verdicts]
     joined.judges[live.name] |= dict.fromkeys(aspects, np.array([verdict.score for verdict in verdicts]))
     own_categories(joined, live.name, [(verdict.category, verdict.passed) for verdict in verdicts], aspects)
     _compare_scales(joined, live.name, aspects, judge)

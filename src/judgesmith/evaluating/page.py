@@ -13,17 +13,15 @@ from markupsafe import Markup
 from ..agreement.correlation import Vector
 from ..agreement.meta.evaluation import MetaEvaluation, rows_of
 from ..figures import JUDGE, Dot, Dots, Estimate, forest, plot
-from ..pages import Figures, Fold, Section, environment
+from ..pages import Figures, Fold, Section
 from ..pages import render as render_page
-from ..tables import Table, plain
+from ..tables import Table
 from .pivot import BEHIND_MEANS, Pivot, headline, pivots
 from .sources import Judged
 from .tables import pivot_table, tables_beside, undefined
 
 FIGURES = 24  # of a kind in one page
-CASES = 12
 SYSTEMS = 40  # in one figure
-_LONG = 1_200  # characters of a text
 _SHOWN = 6  # figures of a kind that are not folded away
 
 
@@ -48,7 +46,6 @@ def render(data: Judged, result: MetaEvaluation, notes: Sequence[str]) -> str:
         Section("Agreement", [first, *folds[:main], legend, *_lines(notes, "notes on these numbers")]),
         Section("Intervals", _forest(made[0])),
         *_charts(data, result),
-        Section("Worst disagreements", _cases(data)),
         Section("Every number", [*folds[main:], *_lines(reasons, "numbers or intervals are undefined")]),
         *(Section(table.title, [_fold(f"{len(table)} row{'s'[: len(table) != 1]}", table, about)])
           for about, table in tables_beside(result)),
@@ -149,50 +146,3 @@ def _half(values: Vector) -> float:
     """Half of a 95 % interval of the mean, 0 for a single value."""
     n = len(values)
     return float(scipy.stats.t.ppf(0.975, n - 1) * values.std(ddof=1) / np.sqrt(n)) if n > 1 else 0.0
-
-
-# Disagreements -------------------------------------------------------------------------------------------------------
-
-_CASE = """<article class="case">
-<h3><bdi>{{ judge }}</bdi>, <bdi>{{ aspect }}</bdi> · people {{ people }}, judge {{ score }}</h3>
-<p class="small"><bdi>{{ id }}</bdi>{% if system %} · <bdi>{{ system }}</bdi>{% endif %} · places: people
-{{ places[1] }}, judge {{ places[0] }}
-{% for name, value in others %} · <bdi>{{ name }}</bdi> {{ value }}{% endfor %}</p>
-<div class="text" dir="auto">{{ output }}</div>
-{% for name, words in explanations if words %}<p class="small"><bdi>{{ name }}</bdi>:</p>
-<div class="text why" dir="auto">{{ words }}</div>{% endfor %}
-</article>"""
-
-
-def _cases(data: Judged) -> list[Any]:
-    """The rows of one judge on which its place differs most from people's: of the first that explains, else the
-    first."""
-    judge = next((name for name in data.judges if data.explanations.get(name)), next(iter(data.judges)))
-    others = [name for name in data.judges if name != judge]
-    template, made = environment().from_string(_CASE), list[Any]()
-    for aspect in data.human:
-        if aspect not in data.judges[judge]:
-            continue
-        x, y, known = _both(data, judge, aspect)
-        if len(x) < 2:
-            continue
-        places = [(scipy.stats.rankdata(v) - 1) / (len(v) - 1) * 100 for v in (x, y)]
-        rows = np.flatnonzero(known)
-        for k in np.argsort(-np.abs(places[0] - places[1]), kind="stable")[: max(2, CASES // len(data.human))]:
-            i = int(rows[k])
-            html = template.render(
-                judge=judge, aspect=aspect, id=data.ids[i], system=data.systems[i] if data.systems else "",
-                people=plain(float(y[k])), score=plain(float(x[k])), places=[f"{place[k]:.0f}" for place in places],
-                others=[(name, plain(float(data.judges[name][aspect][i]))) for name in others[:4]
-                        if aspect in data.judges[name]],
-                output=_short(data.outputs[i]),
-                explanations=[(name, _short(data.explanations[name][i])) for name in (judge, *others)
-                              if name in data.explanations],
-            )  # fmt: skip
-            made.append(Markup(html))  # noqa: S704  # from a template that escapes
-    about = "Rows where the judge's place among all rows is furthest from people's (0 = worst, 100 = best)."
-    return [about, *made] if made else []
-
-
-def _short(words: str) -> str:
-    return words if len(words) <= _LONG else words[:_LONG] + "…"

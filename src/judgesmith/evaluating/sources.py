@@ -39,7 +39,6 @@ class Judged:
     rows: list[Row] = field(default_factory=list)
     human: dict[str, Vector] = field(default_factory=dict)
     judges: dict[str, dict[str, Vector]] = field(default_factory=dict)
-    explanations: dict[str, list[str]] = field(default_factory=dict)
     ratings: dict[str, npt.NDArray[np.float64]] = field(default_factory=dict)
     scales: dict[str, tuple[float, float]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
