@@ -14,8 +14,7 @@ from judgesmith.errors import OptionError
 from judgesmith.testing.scripted import scripted_models
 from judgesmith.training.distilled.judge import DistilledJudge
 from judgesmith.training.distilling import Distillation, synthetic_rows
-from judgesmith.training.loop import Example
-from judgesmith.training.options import TrainOptions
+from judgesmith.training.loop import Example, TrainOptions
 
 
 def line(number: int, aspect: str = "fluency", **changed: Any) -> str:

@@ -32,8 +32,7 @@ from judgesmith.training.distilled.judge import DistilledJudge  # noqa: E402
 from judgesmith.training.distilled.marking import MOST_TOKENS  # noqa: E402
 from judgesmith.training.distilled.student import ADAPTER, Shape, Student  # noqa: E402
 from judgesmith.training.distilling import Distillation  # noqa: E402
-from judgesmith.training.loop import Example, Training  # noqa: E402
-from judgesmith.training.options import TrainOptions  # noqa: E402
+from judgesmith.training.loop import Example, Training, TrainOptions  # noqa: E402
 
 SUPPORT = Path(__file__).parents[1] / "support"
 LEVELS = ("dreadful", "poor", "fair", "good", "superb")

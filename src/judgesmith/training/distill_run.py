@@ -30,7 +30,7 @@ from ..running.settings import Catalogue, JudgeInWords, Owner
 from .distilled.judge import DistilledJudge
 from .distilled.student import training_modules
 from .distilling import CHECKPOINT, Distillation, DistillReport, split_of, synthetic_rows
-from .options import TrainOptions
+from .loop import TrainOptions
 
 if TYPE_CHECKING:
     from .command import Distill
@@ -83,8 +83,8 @@ class DistillRun:
     @cached_property
     def judge(self) -> DistilledJudge:
         """The judge of the aspect, before it is trained. Raises OptionError."""
-        words = JudgeInWords(**{name: getattr(self.options, name) for name in JudgeInWords.model_fields})
-        made = judge_in_words(DistilledJudge.kind, {}, words, self.split.train.aspect, self.asked.library_aspect)
+        aspect, library_aspect = self.split.train.aspect, self.asked.library_aspect
+        made = judge_in_words(DistilledJudge.kind, {}, self.options, aspect, library_aspect)
         assert isinstance(made, DistilledJudge)
         return made
 

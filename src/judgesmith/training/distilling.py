@@ -49,8 +49,7 @@ from .distilled.gguf_adapter import GGUF_ADAPTER, write_gguf_adapter
 from .distilled.judge import DistilledJudge, StudentData
 from .distilled.marking import MOST_TOKENS, error_text
 from .distilled.student import Shape, Student, training_modules
-from .loop import Example, Trained, Training
-from .options import TrainOptions
+from .loop import Example, Trained, Training, TrainOptions
 from .processes import Processes
 from .synthesizing import apart_from
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,12 +25,20 @@ def write_gguf_adapter(target: Path, weights: Mapping[str, Array], base: Path, s
     """
     import gguf  # type: ignore[import-untyped,import-not-found,unused-ignore]
 
-    about = _of_file(gguf.GGUFReader(str(base)))
-    architecture = next((key for key, name in gguf.MODEL_ARCH_NAMES.items() if name == about.architecture), None)
+    reader = gguf.GGUFReader(str(base))
+    kind = str(reader.fields["general.architecture"].contents())
+
+    def number(key: str) -> int:
+        return int(reader.fields[f"{kind}.{key}"].contents())
+
+    architecture = next((key for key, name in gguf.MODEL_ARCH_NAMES.items() if name == kind), None)
     if architecture is None:
-        raise ModelError(f"{base.name}: models of kind {about.architecture!r} cannot be written as an adapter")
-    names = gguf.get_tensor_name_map(architecture, about.blocks)
-    writer = gguf.GGUFWriter(str(target), about.architecture)
+        raise ModelError(f"{base.name}: models of kind {kind!r} cannot be written as an adapter")
+    names = gguf.get_tensor_name_map(architecture, number("block_count"))
+    # In files of the llama family the rows of each attention head stand in another order, for rotary positions that
+    # take neighbours for a pair.
+    heads = {"attn_q": "attention.head_count", "attn_k": "attention.head_count_kv"} if kind == "llama" else {}
+    writer = gguf.GGUFWriter(str(target), kind)
     writer.add_type("adapter")
     writer.add_string("adapter.type", "lora")
     writer.add_float32("adapter.lora.alpha", shape.alpha)
@@ -41,37 +47,11 @@ def write_gguf_adapter(target: Path, weights: Mapping[str, Array], base: Path, s
         known = match and names.get_name(match["layer"])
         if match is None or known is None:
             raise ModelError(f"{base.name}: llama.cpp has no name for the layer {name!r}")
-        array = about.turned(known, array) if match["side"] == "B" else array
+        count = heads.get(known.rpartition(".")[2])
+        if match["side"] == "B" and count is not None:
+            array = array.reshape(number(count), 2, -1, array.shape[1]).swapaxes(1, 2).reshape(array.shape)
         writer.add_tensor(f"{known}.weight.lora_{match['side'].lower()}", np.ascontiguousarray(array, np.float32))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-
-
-@dataclass(frozen=True)
-class _About:
-    """What is known of a model: its architecture by llama.cpp's name, its blocks, and its heads by layer."""
-
-    architecture: str
-    blocks: int
-    heads: Mapping[str, int]
-
-    def turned(self, name: str, array: Array) -> Array:
-        """In files of the llama family the rows of each attention head stand in another order, for rotary positions
-        that take neighbours for a pair."""
-        heads = self.heads.get(name.rpartition(".")[2])
-        if self.architecture != "llama" or heads is None:
-            return array
-        halves = array.reshape(heads, 2, -1, array.shape[1])
-        return halves.swapaxes(1, 2).reshape(array.shape)
-
-
-def _of_file(reader: Any) -> _About:
-    architecture = str(reader.fields["general.architecture"].contents())
-
-    def number(key: str) -> int:
-        return int(reader.fields[f"{architecture}.{key}"].contents())
-
-    heads = {"attn_q": number("attention.head_count"), "attn_k": number("attention.head_count_kv")}
-    return _About(architecture, number("block_count"), heads)
