@@ -6,6 +6,7 @@ Source: DHP benchmark (Tables 1 and 2); of what goes beyond it `paper` is empty.
 from __future__ import annotations
 
 import random
+from collections import UserDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -55,24 +56,18 @@ def rule(name: str, about: str, level: Level, **declared: Any) -> Callable[[Rule
     return registered
 
 
-class _Made(Mapping[str, Perturbation]):
+class _Made(UserDict[str, Perturbation]):
     """One of each registered class, by name: those of characters, words and sentences, then invariances, attacks.
     They are made when they are first asked for, since their modules import this one."""
 
+    def __init__(self) -> None:
+        """Nothing yet."""
+
     @cached_property
-    def _all(self) -> dict[str, Perturbation]:
+    def data(self) -> dict[str, Perturbation]:  # type: ignore[override]
         kinds, levels = get_args(Kind), get_args(Level)
         made = [part() for part in perturbations.parts().values()]
         return {p.name: p for p in sorted(made, key=lambda p: (kinds.index(p.kind), levels.index(p.level)))}
-
-    def __getitem__(self, name: str) -> Perturbation:
-        return self._all[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._all)
-
-    def __len__(self) -> int:
-        return len(self._all)
 
 
 PERTURBATIONS: Mapping[str, Perturbation] = _Made()

@@ -109,14 +109,10 @@ _WRONG_FORM = {
     "at": "from", "for": "to", "of": "on", "by": "of", "with": "at", "from": "at", "much": "many", "many": "much",
     "goes": "go", "says": "say", "gets": "get", "makes": "make", "takes": "take", "its": "it", "their": "they",
 }  # fmt: skip
-_NO_PAST = frozenset([
-    "need", "needed", "speed", "indeed", "hundred", "exceed", "proceed", "succeed", "embed", "naked", "sacred",
-    "united",
-])  # fmt: skip
 
 
 @rule(
-    "grammar-rules", "errors of agreement, case, tense and preposition, by a list of English words", "word",
+    "grammar-rules", "errors of agreement, case and preposition, by a list of English words", "word",
     needs=("english",), stands_for="grammar-lm",
 )  # fmt: skip
 def grammar_by_rules(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
@@ -126,8 +122,6 @@ def grammar_by_rules(text: str, degree: Degree, rng: random.Random, material: Ma
         word = match[0].lower()
         if word in _WRONG_FORM and not (len(word) > 1 and match[0].isupper()):  # US and IT are no pronouns
             return like(match[0], _WRONG_FORM[word]) if word != "i" else "me"
-        if len(word) > 4 and word.endswith("ed") and word not in _NO_PAST:
-            return match[0][:-2] + "ing"
         return None
 
     return replace_by_degree(text, spots_of(text, WORD, wrong), degree, rng, "words that the rules know")
@@ -179,21 +173,16 @@ def inserted(parts: list[str], i: int, sentence: str) -> list[str]:
 
 @rule("rewrite-rules", "repeated sentences: one (minor), up to three (major)", "sentence", stands_for="rewrite-lm")
 def rewrite_by_rules(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
-    """The stand-in for DHP's rewriting and insertion: what is inserted again after a sentence is the same sentence, its
-    clauses swapped where a comma allows, since rules cannot rephrase."""
+    """The stand-in for DHP's rewriting and insertion: what is inserted again after a sentence is the same sentence,
+    since rules cannot rephrase."""
     parts = several_sentences(text, material, 2 if degree == "major" else 1)
     places = [i for i, part in enumerate(parts) if len(WORD.findall(part)) >= 3 or len(letters(part)) >= 8]
     if len(places) < (2 if degree == "major" else 1):
         raise Unperturbable("its sentences are too short to be paraphrased")
     rng.shuffle(places)
     for i in sorted(places[: 1 if degree == "minor" else 3], reverse=True):
-        parts = inserted(parts, i, _again(split_space(parts[i])[0]))
+        parts = inserted(parts, i, split_space(parts[i])[0])
     return "".join(parts)
-
-
-def _again(sentence: str) -> str:
-    match = re.fullmatch(r"(\w[^,;]{8,}), ([^,;]{8,}?)([.!?]*)", sentence)
-    return f"{match[2][:1].upper()}{match[2][1:]}, {match[1]}{match[3]}" if match else sentence
 
 
 @rule(

@@ -31,10 +31,9 @@ __all__ = ["WRITTEN", "Written", "written_perturbations"]
 
 
 Rewriting = Literal["entities", "grammar", "rephrase"]
-Amount = Literal["minor", "major"]
 
 TRIES = 3
-_AMOUNT: Mapping[tuple[str, Amount], str] = {
+_AMOUNT: Mapping[tuple[str, str], str] = {
     ("entities", "minor"): "exactly one of them",
     ("entities", "major"): "as many as there are, at least three",
     ("grammar", "minor"): "exactly one",
@@ -57,7 +56,7 @@ class Rewriter(dspy.Module):  # type: ignore[misc]
         self.grammar = JudgePredict(BreakGrammar, text)
         self.rephrase = JudgePredict(Rephrase, sentence)
 
-    async def rewrite(self, kind: Rewriting, text: str, lm: LanguageModel, *, amount: Amount = "minor") -> str:
+    async def rewrite(self, kind: Rewriting, text: str, lm: LanguageModel, *, amount: Degree = "minor") -> str:
         """One text ("rephrase": one sentence). Raises CallError, also after three answers that fail."""
         step: JudgePredict = getattr(self, kind)
         problem = ""
@@ -92,7 +91,7 @@ class _Again(TextLayout):
         return min(self.tokens, 60 + len(str(inputs.get("source") or "")))  # a token is rarely less than a character
 
 
-def check(kind: Rewriting, before: str, after: str, amount: Amount = "minor") -> str:
+def check(kind: Rewriting, before: str, after: str, amount: Degree = "minor") -> str:
     """What is wrong with an answer, in words; "" where nothing is."""
     if " ".join(after.split()).casefold() == " ".join(before.split()).casefold():
         return "nothing was changed"
@@ -149,11 +148,10 @@ class Written(Perturbation):
 
     def ask(self, text: str, degree: Degree) -> str:
         """One checked answer. Raises Unperturbable where the model gives none."""
-        amount: Amount = "major" if degree == "major" else "minor"
         if self.lm is None:
-            return text + f" [{self.name}]" * (2 if amount == "major" else 1)
+            return text + f" [{self.name}]" * (2 if degree == "major" else 1)
         try:
-            return engine.run(self.rewriter.rewrite(self.kind_of_rewriting, text, self.lm, amount=amount))
+            return engine.run(self.rewriter.rewrite(self.kind_of_rewriting, text, self.lm, amount=degree))
         except CallError as error:
             raise Unperturbable(f"{self.lm.name}: {error}") from None
 

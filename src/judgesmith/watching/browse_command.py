@@ -40,9 +40,7 @@ class Browse(Command, Json):
             damaged = [{"file": path, "reason": reason} for path, reason in found.damaged]
             print_json({"output": str(target)} | counts | {"damaged": damaged, "notes": found.notes})
             return
-        for path, reason in found.damaged[:10]:
+        for path, reason in found.damaged:
             err.print(f"damaged: {clean(path)}: {clean(reason)}", style="yellow", markup=False, soft_wrap=True)
-        if len(found.damaged) > 10:
-            err.print(f"… and {len(found.damaged) - 10} more; the page lists them", style="yellow")
         text = ", ".join(f"{name}: {n}" for name, n in counts.items()).replace("scored", "scored files")
         out.print(f"Wrote {clean(str(target))}; {text}, damaged: {len(found.damaged)}", markup=False, soft_wrap=True)
