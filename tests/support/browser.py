@@ -86,9 +86,8 @@ class Browser:
         elif said.get("method") == "Page.javascriptDialogOpening":
             self.errors.append(f"a dialog: {told['message']}")
 
-    def tab(self, address: str, *, context: str | None = None) -> "Tab":
-        more = {"browserContextId": context} if context else {}
-        target = self.call("Target.createTarget", url="about:blank", **more)["targetId"]
+    def tab(self, address: str) -> "Tab":
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         tab = Tab(self, session)
         for domain in ("Page", "Runtime", "Accessibility"):

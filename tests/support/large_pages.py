@@ -1,7 +1,6 @@
 """Pages of many rows: as SummEval's (16 outputs of some 340 characters to a source of 2,200) and five judges, whose
 texts are no easier to compress than a language is. `report` shows the judges as the annotators of one panel, each with
-an explanation and an error; `evaluate` compares their scores of four aspects; `browse` shows a folder with five saved
-judges and what each of them scored.
+an explanation and an error; `evaluate` compares their scores of four aspects.
 """
 
 from __future__ import annotations
@@ -18,11 +17,8 @@ import numpy as np
 from judgesmith.agreement.meta.evaluation import meta_evaluate
 from judgesmith.evaluating import page as evaluation
 from judgesmith.evaluating.sources import Judged, read_file
-from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.reports import spans
 from judgesmith.reports.rows import read_scored
-from judgesmith.signatures.values import Scale
-from judgesmith.watching import browsing, folder
 
 ASPECTS = ("coherence", "consistency", "fluency", "relevance")
 JUDGES = ("compiled", "zero-shot", "G-Eval", "panel", "length")
@@ -93,14 +89,4 @@ def evaluation_page(place: Path, rows: int) -> str:
     return evaluation.render(data, found, [])
 
 
-def browse_page(place: Path, rows: int) -> str:
-    made = records(rows)
-    for k, name in enumerate(JUDGES):
-        judge = DirectScorer(scale=Scale(1, 5), task=f"Summarise, {k}.", lm="openai/gpt-4o-mini")
-        judge.provenance = {"heldout": {"value": 1.2, "low": 0.9, "high": 1.5}, "labels": {"fingerprint": "f"}}
-        judge.save(str(place / f"{name}.json"))
-        write(place / f"{name}.scored.jsonl", made)
-    return browsing.render(folder.browse(place), place / "browse.html")
-
-
-PAGES = {"report": report_page, "evaluate": evaluation_page, "browse": browse_page}
+PAGES = {"report": report_page, "evaluate": evaluation_page}

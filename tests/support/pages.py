@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -145,35 +145,30 @@ class Rule:
             )
 
 
+TOWNS = ("Alder", "Birch", "Cedar", "Dogwood", "Elm", "Fir", "Gum", "Hazel", "Ivy", "Juniper")
 GOOD = [
     f"The ferry to {town} left at {k + 3} in the morning. It carried {k + 40} people and one dog. Nobody in {town} had "
     f"expected it so early. {HOSTILE if k == 2 else 'It'} went back in the evening."
-    for k, town in enumerate(("Alder", "Birch", "Cedar", "Dogwood", "Elm", "Fir", "Gum", "Hazel", "Ivy", "Juniper"))
+    for k, town in enumerate(TOWNS)
 ]
 
 
-SEEN = (
-    "deletions",
-    "typos",
-    "shuffle",
-    "entities-rules",
-    "numbers",
-    "omission",
-    "case",
-    "attack-plea",
-    "attack-hidden",
-)
-
-
-def discern_page(_: Path, __: Path) -> str:
-    subject = Subject(LONG, {"score": Rule(lambda text: float(min(100, len(text) // 4)))}, {"score": LONG})
+def discerned(of: Callable[[str], float], names: Sequence[str], name: str = LONG, rounds: int = 0) -> str:
+    """What a judge makes of ten good texts, perturbed in these ways."""
+    subject, how = Subject(name, {"score": Rule(of)}, {"score": name}), DiscernOptions(rounds=rounds)
     good = tuple(Text(f"r{k}", text, f"Log of {k}", group=f"r{k}") for k, text in enumerate(GOOD))
-    texts, how = Texts("ferries.jsonl", "output", good, len(good)), DiscernOptions(rounds=30)
-    pairs = make_pairs(find_perturbations(SEEN), texts, seed=0, amounts=Amounts(), language="en")
+    pairs = make_pairs(
+        find_perturbations(names), Texts("x", "output", good, len(good)), seed=0, amounts=Amounts(), language="en"
+    )
     book = Book.open(None, {"seed": 0, "amount": "relative", "language": "en"}, lambda: pairs, overwrite=False)
     judge(subject, missing(subject, book, "output", how), book)
     result = analyse(subject, book, PERTURBATIONS, how)
-    return discernment.render(subject, result, book, how, origin="ferries.jsonl", notes=[HOSTILE])
+    return discernment.render(subject, result, book, how, origin=f"{HOSTILE}.jsonl", notes=[HOSTILE])
+
+
+def discern_page(_: Path, __: Path) -> str:
+    names = ("deletions", "typos", "shuffle", "entities-rules", "numbers", "omission", "case", "attack-plea")
+    return discerned(lambda text: float(min(100, len(text) // 4)), [*names, "attack-hidden"], rounds=30)
 
 
 def study_page(_: Path, __: Path) -> str:

@@ -117,9 +117,11 @@ def test_the_page_shows_agreement_cost_lineage_and_differences_and_escapes_all(f
     assert len(ids) == len(set(ids)) and {link[1:] for link in links} <= set(ids)
 
 
-def test_a_study_with_a_page_is_linked_from_where_the_page_stands(folder: Path, tmp_path: Path) -> None:
+def test_pages_of_studies_and_rows_are_linked_from_where_the_page_stands(folder: Path, tmp_path: Path) -> None:
     (folder / "study" / "study.html").write_text("x")
-    assert 'href="runs/study/study.html"' in render(browse(folder), tmp_path / "page.html")
+    (folder / "rows.html").write_text("x")
+    page = render(browse(folder), tmp_path / "page.html")
+    assert 'href="runs/study/study.html"' in page and 'href="runs/rows.html">rows.jsonl</a>' in page
 
 
 def test_the_command_writes_one_file_and_names_the_damage(cli: Any, folder: Path, tmp_path: Path) -> None:
@@ -131,13 +133,11 @@ def test_the_command_writes_one_file_and_names_the_damage(cli: Any, folder: Path
     assert (folder / "browse.html").exists()
 
 
-def test_what_is_no_folder_and_what_is_no_page_are_refused(cli: Any, folder: Path) -> None:
+def test_what_is_no_folder_no_page_or_empty_is_said(cli: Any, folder: Path, tmp_path: Path) -> None:
     assert "is not a folder" in cli("browse", folder / "one.json", "-o", folder / "x.html").err
     assert "name it .html" in cli("browse", folder, "-o", folder / "x.txt").err
-
-
-def test_an_empty_folder_says_so(tmp_path: Path) -> None:
-    assert "There is no saved judge" in render(browse(tmp_path), tmp_path / "x.html")
+    (tmp_path / "empty").mkdir()
+    assert "There is no saved judge" in render(browse(tmp_path / "empty"), tmp_path / "x.html")
 
 
 # Watched judges ------------------------------------------------------------------------------------------------------
@@ -190,8 +190,3 @@ def test_a_broken_history_is_damaged_and_half_a_line_is_left_out(folder: Path) -
     found = browse(folder)
     assert [len(one.runs) for one in found.watched] == [2]
     assert [path for path, _ in found.damaged][-1] == "other.jsonl"
-
-
-def test_a_report_beside_its_rows_is_linked(folder: Path, tmp_path: Path) -> None:
-    (folder / "rows.html").write_text("x")
-    assert 'href="runs/rows.html">rows.jsonl</a>' in render(browse(folder), tmp_path / "page.html")
