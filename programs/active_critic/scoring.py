@@ -62,13 +62,10 @@ class OverallScorer(Evaluator):
         self.predict = JudgePredict(ScoreOverall, OverallLayout(explain, reading))
 
     def inputs(self, item: Item, known: Known, scores: Mapping[str, CriterionScore] | None = None) -> dict[str, Any]:
-        asked = {"task": known.task, "criteria": known.criteria, "aspect": known.aspect}
-        return {**asked, **material(item), "criteria_scores": scores} | self._instead(scores)
-
-    @staticmethod
-    def _instead(scores: Mapping[str, CriterionScore] | None) -> dict[str, Any]:
-        """Where McS-E came before, the scores speak for the criteria and their definitions are left out (eq. 2)."""
-        return {} if scores is None else {"criteria": ()}
+        # Where McS-E came before, the scores speak for the criteria and their definitions are left out (eq. 2).
+        criteria = known.criteria if scores is None else ()
+        asked = {"task": known.task, "criteria": criteria, "aspect": known.aspect}
+        return {**asked, **material(item), "criteria_scores": scores}
 
     async def ascore(
         self, item: Item, known: Known, lm: LanguageModel, scores: Mapping[str, CriterionScore] | None = None
@@ -79,7 +76,6 @@ class OverallScorer(Evaluator):
     async def aforward(self, source: str = "", output: str = "", **call: Any) -> dspy.Prediction:
         """`score` in [0, 100] and `explanation`. call: context, reference, task, criteria, aspect, criteria_scores (as
         McS-E gave them), group, lm. Raises Unreadable or CallError."""
-        call |= self._instead(call.get("criteria_scores"))
         return await self.predict.acall(source=source, output=output, **call)
 
 

@@ -51,15 +51,26 @@ class Focus:
         return "\n".join(lines)
 
 
-class AnnotationLayout(Layout):
+class _ErrorsLayout(Layout):
+    """Base: a list of errors. forced_most: errors at most where a grammar forces the form."""
+
+    as_json = True
+
+    def __init__(self, forced_most: int = FORCED_MOST) -> None:
+        super().__init__()
+        self.forced_most = forced_most
+
+    def max_tokens(self, inputs: Mapping[str, Any]) -> int:
+        return OF_AN_ERROR * self.forced_most + OF_THE_REST
+
+
+class AnnotationLayout(_ErrorsLayout):
     """Errors with place, explanation and severity in free text, then an overall label.
 
     overall, severity: labels or numbers (the paper's ablations 1–3; its own choice is labels overall and numbers for
     severity). rules: False leaves the rules out (ablation 4). reading: the label "said", or the "expected" one under
-    the model's probabilities at its place. forced_most: errors at most where a grammar forces the form.
+    the model's probabilities at its place.
     """
-
-    as_json = True
 
     def __init__(
         self,
@@ -70,9 +81,8 @@ class AnnotationLayout(Layout):
         rules: bool = True,
         forced_most: int = FORCED_MOST,
     ) -> None:
-        super().__init__()
+        super().__init__(forced_most)
         self.reading = reading
-        self.forced_most = forced_most
         self.overall = overall
         self.severity = severity
         self.with_rules = rules
@@ -149,9 +159,6 @@ class AnnotationLayout(Layout):
     def example(self, demo: Mapping[str, Any]) -> str | None:
         return f"Overall: {self.label_for(demo['score'])}"
 
-    def max_tokens(self, inputs: Mapping[str, Any]) -> int:
-        return OF_AN_ERROR * self.forced_most + OF_THE_REST
-
     def read(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
         parsed = read_annotation(reply.text, labels=self.labels, output=inputs.get("output") or "")
         # "No Error" alone says by the rules which label was meant.
@@ -171,14 +178,8 @@ class AnnotationLayout(Layout):
         return Read({"annotation": parsed, "percent": percent, "label": label}, parsed.repaired, notes=tuple(notes))
 
 
-class MergeLayout(Layout):
-    """One list of errors out of several. forced_most: as in `AnnotationLayout`."""
-
-    as_json = True
-
-    def __init__(self, *, forced_most: int = FORCED_MOST) -> None:
-        super().__init__()
-        self.forced_most = forced_most
+class MergeLayout(_ErrorsLayout):
+    """One list of errors out of several."""
 
     def form(self, inputs: Mapping[str, Any]) -> Form:
         place, why = Line("Location", "words of the output, or omission", "place"), Line("Explanation", "what is wrong")
@@ -197,9 +198,6 @@ class MergeLayout(Layout):
             f"{MOST}, the worst ones. No markdown.\n\n"
             f"Answer in this form, without any other text:\n{self.form(inputs).shown()}"
         )
-
-    def max_tokens(self, inputs: Mapping[str, Any]) -> int:
-        return OF_AN_ERROR * self.forced_most + OF_THE_REST
 
     def read(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
         parsed = read_annotation(reply.text, output=inputs.get("output") or "")  # a merged list has no overall label

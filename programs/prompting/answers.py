@@ -11,7 +11,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
@@ -41,6 +41,16 @@ EXPLANATION = re.compile(r"""(?:explanation|reason(?:ing)?|justification)["'*_`]
 
 
 @dataclass(frozen=True, slots=True)
+class Read:
+    """What an answer gave: field values, or the problem with it."""
+
+    values: dict[str, Any]
+    repaired: bool = False
+    problem: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ReadScore:
     """One score in [0, 100] as `said` and, with log-probabilities, as `expected`; NaN and a `problem` otherwise.
 
@@ -51,15 +61,6 @@ class ReadScore:
     expected: float = math.nan
     mass: float = math.nan
     explanation: str = ""
-    repaired: bool = False
-    problem: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ReadCriteria:
-    """Scores by criterion name. `problem` when fewer than half of them could be read."""
-
-    scores: dict[str, CriterionScore] = field(default_factory=dict)
     repaired: bool = False
     problem: str | None = None
 
@@ -144,12 +145,12 @@ def read_overall(reply: Reply, scale: Scale, fits: Callable[[str], bool]) -> Rea
 
 def read_criteria(
     reply: Reply, scale: Scale, criteria: Sequence[Criterion], form: Form, *, expected: bool, explained: bool
-) -> ReadCriteria:
-    """The scores of several criteria from `Name: explanation` and `Score: 4`, on one line or two. form: the asked
-    one."""
+) -> Read:
+    """The scores of several criteria from `Name: explanation` and `Score: 4`, on one line or two, by name as
+    `criteria_scores`; a problem where fewer than half could be read. form: the asked one."""
     text = reply.text
     if not text.strip():
-        return ReadCriteria(problem="the answer is empty")
+        return Read({}, problem="the answer is empty")
     scores: dict[str, CriterionScore] = {}
     for name, (start, end) in _sections(text, {c.name: c.name for c in criteria}).items():
         segment = text[start:end]
@@ -166,10 +167,10 @@ def read_criteria(
         scores[name] = CriterionScore(value, _explanation(segment, match) if explained else "")
     missing = [c.name for c in criteria if c.name not in scores]
     if 2 * len(missing) > len(criteria):
-        return ReadCriteria(scores, problem=f"no score for {', '.join(missing)}: {_short(text)}")
+        return Read({}, problem=f"no score for {', '.join(missing)}: {_short(text)}")
     # In the criteria's own order, so that equal answers give equal artifacts.
     ordered = {c.name: scores.get(c.name, CriterionScore(math.nan)) for c in criteria}
-    return ReadCriteria(ordered, bool(missing) or not form.fits(text, between=r"\s+"))
+    return Read({"criteria_scores": ordered}, bool(missing) or not form.fits(text, between=r"\s+"))
 
 
 def read_reasons(text: str, criteria: Sequence[Criterion]) -> dict[str, str]:

@@ -36,34 +36,32 @@ class Line:
     """What the rules say of the value, between angle brackets."""
     grammar: str = "sentence"
     """GBNF of the value; `sentence` and `place` are known."""
-    pattern: str = r"[^\n]+"
     schema: Mapping[str, Any] = field(default_factory=lambda: TEXT)
 
     @property
     def lead(self) -> str:
         return f"{self.label}: " if self.label else ""
 
+    @property
+    def pattern(self) -> str:
+        """What a value looks like, as a regular expression."""
+        if "enum" in self.schema:
+            return f"(?:{'|'.join(re.escape(str(value)) for value in self.schema['enum'])})"
+        return r"\d{1,3}" if self.schema["type"] == "integer" else r"[^\n]+"
+
 
 def number(scale: Scale, label: str = "Score", wanted: str = "number") -> Line:
     """A line with a whole number of a scale."""
     low, high = int(scale.low), int(scale.high)
     if high == 100:
-        return Line(label, wanted, '("100" | [0-9] [0-9]?)', r"\d{1,3}", {"type": "integer"})
+        return Line(label, wanted, '("100" | [0-9] [0-9]?)', {"type": "integer"})
     digits = f"[{low}-{high}]" if high < 10 else f"({' | '.join(quoted(str(n)) for n in range(high, low - 1, -1))})"
-    pattern = digits if high < 10 else r"\d{1,3}"
-    return Line(label, wanted, digits, pattern, {"type": "integer", "enum": list(range(low, high + 1))})
+    return Line(label, wanted, digits, {"type": "integer", "enum": list(range(low, high + 1))})
 
 
 def choice(label: str, words: Sequence[str], wanted: str = "") -> Line:
     """A line with one of several words."""
-    listed = " | ".join(map(quoted, words))
-    return Line(
-        label,
-        wanted,
-        f"({listed})",
-        "(?:" + "|".join(map(re.escape, words)) + ")",
-        {"type": "string", "enum": [*words]},
-    )
+    return Line(label, wanted, f"({' | '.join(map(quoted, words))})", {"type": "string", "enum": [*words]})
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -21,6 +21,7 @@ from ...disarming import disarm
 from ...signatures.values import CriterionScore, Scale
 from ..models.transport import Message, Reply
 from . import answers
+from .answers import Read as Read
 from .forms import Blocks, Form, Line, number
 
 Explain = Literal["before", "after", "none"]
@@ -42,16 +43,6 @@ class Laid(str):
 
 def block(tag: str, text: str) -> str:
     return f"<{tag}>\n{text if isinstance(text, Laid) else disarm(text)}\n</{tag}>"
-
-
-@dataclass(frozen=True, slots=True)
-class Read:
-    """What an answer gave: field values, or the problem with it."""
-
-    values: dict[str, Any]
-    repaired: bool = False
-    problem: str | None = None
-    notes: tuple[str, ...] = ()
 
 
 @lru_cache(maxsize=64)
@@ -352,14 +343,14 @@ class CriteriaLayout(ScoreLayout):
             expected=self.reading == "expected",
             explained=self.explain == "before",
         )
-        made = parsed.scores
         if whys:
             said = answers.read_reasons(whys, inputs["criteria"])
             if reply.finish == "length" and said:  # the last one is cut
                 last = next(reversed(said))
                 said[last] = ended(said[last])
-            made = {name: replace(score, explanation=said.get(name, "")) for name, score in made.items()}
-        return Read({"criteria_scores": made}, parsed.repaired, parsed.problem)
+            made = parsed.values["criteria_scores"]
+            made.update({name: replace(score, explanation=said.get(name, "")) for name, score in made.items()})
+        return parsed
 
     def _apart(self, reply: Reply) -> tuple[Reply, str]:
         """The part of an answer with the scores, and that with the reasons, where these come after."""

@@ -37,58 +37,31 @@ _TOKENS = re.compile(
     r"<\s?/\s?(?:output|source|context|reference|criteria|examples?|task|instructions?|material)\s?>|"
     r"\[\s?/?\s?(?:inst|system_prompt|available_tools|tool_(?:calls|results|content)|gmask)\s?\]",
 )
-_JUDGES = (
-    "grader", "judge", "evaluator", "rater", "scorer", "annotator", "assessor", "assistant", "chatbot", "llm", " ai",
-    "language model",
-)  # fmt: skip
 _NOTE = r"notes?|messages?|attention|instructions?|reminder|hint"
 _FORGET = r"ignore[zr]?|ignora|ignori|oublie[zr]?|olvida|dimentica|esqueça|negeer"
 _GRANT = r"donne[zr]?|attribue[zr]?|asigna|otorga|dale|assegna|atribua"
-#: Each after words one of which it needs: to look for these first is many times faster.
 _PHRASES = tuple(
-    (needed, re.compile(pattern))
-    for needed, pattern in (
-        (
-            ("ignore", "disregard", "forget", "override"),
-            r"\b(?:ignore|disregard|forget|override)\b[^.!?]{0,30}\b(?:instructions?|prompts?|guidelines|rubric|criteria)\b",
-        ),
-        (("new instruction",), r"\bnew instructions?\s?:"),
-        (("system ",), r"\bsystem (?:message|prompt|override)\s?:"),
-        (_JUDGES, rf"\b(?:{_NOTE}) (?:to|for) (?:the |any |all |every |you,? the )?{_JUDGE}\b"),
-        (_JUDGES, rf"\b(?:dear|hello|hi|hey),? (?!judges?\b){_JUDGE}\b"),
-        (("you are ",), r"\byou are (?:an? |the )(?:\w+ )?(?:grader|evaluator|rater|scorer|annotator)\b"),
-        (
-            ("out of", "/", "score", "rating", "mark", "grade", "point"),
-            rf"\b{_TELL} {_TEXT}\b[^.!?]{{0,30}}\b(?:\d+ ?(?:out of|/) ?\d+|{_BEST}(?: possible)? {_MARK})",
-        ),
-        (
-            ("score", "rating", "mark"),
-            rf"\b{_TELL} (?:with |me )?(?:an? |the |only )?{_BEST}(?: possible)? (?:score|rating|mark)\b",
-        ),
-        (
-            ("score", "rating"),
-            rf"\b(?:the|its|your) (?:score|rating) (?:is|must be|should be|has to be) (?:the )?(?:{_BEST}\b|100\b)",
-        ),
-        (("anweisung",), r"\bignorier(?:e|en sie)\b[^.!?]{0,40}\banweisung"),
-        (("höchst", "voll"), r"\b(?:bewerte|gib|vergib)\b[^.!?]{0,40}\b(?:höchst|voll)\w* (?:punkt|not|bewert)"),
-        (
-            ("instr", "istruz", "consignes"),
-            rf"\b(?:{_FORGET})\b[^.!?]{{0,40}}\b(?:instruc\w+|instruç\w+|istruzioni|consignes)\b",
-        ),
-        (
-            ("maxim", "máxim", "massim", "la plus"),
-            rf"\b(?:{_GRANT})\b[^.!?]{{0,40}}\b(?:note|puntuación|nota|punteggio|pontuação) "
-            r"(?:maxim|máxim|massim|la plus)",
-        ),
-        (("игнориру",), r"игнориру\w+[^.!?]{0,40}инструкци"),
-        (
-            ("忽略", "无视", "無視"),
-            r"(?:忽略|无视|無視)[^。！？]{0,12}(?:指令|指示|说明|要求)|(?:指示|命令)[^。！？]{0,8}無視",
-        ),
-        (("分", "満点"), r"(?:给|打|評価|評分)[^。！？]{0,10}(?:满分|滿分|満点|最高分)"),
+    re.compile(pattern)
+    for pattern in (
+        r"\b(?:ignore|disregard|forget|override)\b[^.!?]{0,30}\b(?:instructions?|prompts?|guidelines|rubric|criteria)\b",
+        r"\bnew instructions?\s?:",
+        r"\bsystem (?:message|prompt|override)\s?:",
+        rf"\b(?:{_NOTE}) (?:to|for) (?:the |any |all |every |you,? the )?{_JUDGE}\b",
+        rf"\b(?:dear|hello|hi|hey),? (?!judges?\b){_JUDGE}\b",
+        r"\byou are (?:an? |the )(?:\w+ )?(?:grader|evaluator|rater|scorer|annotator)\b",
+        rf"\b{_TELL} {_TEXT}\b[^.!?]{{0,30}}\b(?:\d+ ?(?:out of|/) ?\d+|{_BEST}(?: possible)? {_MARK})",
+        rf"\b{_TELL} (?:with |me )?(?:an? |the |only )?{_BEST}(?: possible)? (?:score|rating|mark)\b",
+        rf"\b(?:the|its|your) (?:score|rating) (?:is|must be|should be|has to be) (?:the )?(?:{_BEST}\b|100\b)",
+        r"\bignorier(?:e|en sie)\b[^.!?]{0,40}\banweisung",
+        r"\b(?:bewerte|gib|vergib)\b[^.!?]{0,40}\b(?:höchst|voll)\w* (?:punkt|not|bewert)",
+        rf"\b(?:{_FORGET})\b[^.!?]{{0,40}}\b(?:instruc\w+|instruç\w+|istruzioni|consignes)\b",
+        rf"\b(?:{_GRANT})\b[^.!?]{{0,40}}\b(?:note|puntuación|nota|punteggio|pontuação) "
+        r"(?:maxim|máxim|massim|la plus)",
+        r"игнориру\w+[^.!?]{0,40}инструкци",
+        r"(?:忽略|无视|無視)[^。！？]{0,12}(?:指令|指示|说明|要求)|(?:指示|命令)[^。！？]{0,8}無視",
+        r"(?:给|打|評価|評分)[^。！？]{0,10}(?:满分|滿分|満点|最高分)",
     )
 )
-_NEEDED = tuple(dict.fromkeys(word for needed, _ in _PHRASES for word in needed))
 _SCORE_LINE = re.compile(
     r"^[\s*_#>-]{0,8}(?:overall )?(?:score|rating)[*_]{0,2}\s?[:=]\s?[*_]{0,2}\d+(?: ?(?:/|out of) ?\d+)?[.*_ ]{0,4}$",
     re.MULTILINE,
@@ -109,13 +82,12 @@ def suspicion(text: str) -> str | None:
     plain = text if usual else unicodedata.normalize("NFKC", HIDDEN.sub("", text))
     lines = [" ".join(line.split()) for line in plain.casefold().splitlines()]
     plain = " ".join(filter(None, lines))
-    words = {word for word in _NEEDED if word in plain}
-    if ("score" in words or "rating" in words) and _SCORE_LINE.search("\n".join(lines)):
+    if _SCORE_LINE.search("\n".join(lines)):
         return "holds a line that gives a score"
     if ("<" in plain or "[" in plain) and (match := _TOKENS.search(plain)):
         return f"holds a prompt's tag or control token ({match[0][:40]!r})"
-    for needed, phrase in _PHRASES:
-        if not words.isdisjoint(needed) and (match := phrase.search(plain)):
+    for phrase in _PHRASES:
+        if match := phrase.search(plain):
             return f"addresses a judge ({match[0][:80]!r})"
     return None
 

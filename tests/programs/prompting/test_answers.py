@@ -297,7 +297,7 @@ def scores(text: str, *, scale: Scale = FIVE, criteria: tuple[Criterion, ...] = 
     layout = CriteriaLayout("before" if explained else "none", "expected" if scale == FIVE else "said")
     form = layout.form({"criteria": criteria})
     read = read_criteria(Reply(text), scale, criteria, form, expected=False, explained=explained)
-    return read, {name: s.score for name, s in read.scores.items()}
+    return read, {name: s.score for name, s in read.values.get("criteria_scores", {}).items()}
 
 
 GOOD = {"Fluency": 75.0, "Factual accuracy": 25.0, "Coverage": 100.0}
@@ -310,7 +310,7 @@ def test_lines_in_the_asked_form_are_read_as_they_are() -> None:
     assert found == GOOD
     assert list(found) == [c.name for c in CRITERIA]
     assert not read.repaired
-    assert read.scores["Factual accuracy"].explanation == "One error."
+    assert read.values["criteria_scores"]["Factual accuracy"].explanation == "One error."
 
 
 @pytest.mark.parametrize(
@@ -354,7 +354,7 @@ def test_without_explanations_an_explanation_is_not_the_asked_form() -> None:
     assert (found, read.repaired) == (GOOD, False)
     read, found = scores(LINES, explained=False)
     assert (found, read.repaired) == (GOOD, True)
-    assert read.scores["Fluency"].explanation == ""
+    assert read.values["criteria_scores"]["Fluency"].explanation == ""
     assert scores(plain)[0].repaired
 
 
@@ -414,8 +414,8 @@ def test_a_hundred_on_criteria_and_a_cut_number() -> None:
     assert found == {"Fluency": 80.0, "Factual accuracy": 0.0}
     cut = Reply("Fluency: Well. Score: 80\nFactual accuracy: Ok. Score: 9", finish="length")
     read = read_criteria(cut, HUNDRED, pair, ONE_LINE, expected=False, explained=True)
-    assert read.scores["Fluency"].score == 80.0
-    assert math.isnan(read.scores["Factual accuracy"].score)  # 9, or the start of 95?
+    assert read.values["criteria_scores"]["Fluency"].score == 80.0
+    assert math.isnan(read.values["criteria_scores"]["Factual accuracy"].score)  # 9, or the start of 95?
 
 
 def test_criteria_take_the_expectation_at_their_own_place() -> None:
@@ -424,8 +424,8 @@ def test_criteria_take_the_expectation_at_their_own_place() -> None:
     tokens[16] = TokenChoice("4", (("4", math.log(0.5)), ("5", math.log(0.5))))
     tokens[-1] = TokenChoice("2", (("2", math.log(0.03)), ("x", math.log(0.9))))
     read = read_criteria(Reply(text, tuple(tokens)), FIVE, two, ONE_LINE, expected=True, explained=False)
-    assert read.scores["Fluency"].score == pytest.approx(87.5)  # 4.5 → 3.5/4
-    assert read.scores["Coverage"].score == 25.0  # too little probability on digits: as said
+    assert read.values["criteria_scores"]["Fluency"].score == pytest.approx(87.5)  # 4.5 → 3.5/4
+    assert read.values["criteria_scores"]["Coverage"].score == 25.0  # too little probability on digits: as said
 
 
 # Lists of criteria
@@ -499,8 +499,10 @@ def test_no_answer_raises_and_every_score_is_on_the_scale_or_nan(text: str, scal
         form = CriteriaLayout().form({"criteria": CRITERIA})
         for expected in (True, False):
             found = read_criteria(reply, scale, CRITERIA, form, expected=expected, explained=True)
-            assert all(math.isnan(s.score) or 0 <= s.score <= 100 for s in found.scores.values())
-            assert found.problem or set(found.scores) == {c.name for c in CRITERIA}
+            assert all(
+                math.isnan(s.score) or 0 <= s.score <= 100 for s in found.values.get("criteria_scores", {}).values()
+            )
+            assert found.problem or set(found.values["criteria_scores"]) == {c.name for c in CRITERIA}
 
 
 @given(st.one_of(FRAGMENTS, st.text(max_size=80)))
