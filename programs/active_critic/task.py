@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,8 +14,7 @@ from ...errors import CallError
 from ...signatures.task import DescribeTask, MergeCriteria, MergeDescriptions, ObserveBatch, ProposeCriteria
 from ...signatures.values import Criterion, Usage
 from ..models.lm import LanguageModel
-from ..models.transport import Reply
-from ..prompting.layouts import MATERIAL, CriteriaListLayout, Laid, Read, TextLayout, block
+from ..prompting.layouts import CriteriaListLayout, Laid, TextLayout, block
 from ..prompting.predict import Evaluator, JudgePredict, called, carrying
 
 FEWEST, MOST = 4, 10
@@ -83,12 +81,12 @@ class TaskInference(Evaluator):
         self.text_limit = text_limit
         self.observe = JudgePredict(
             ObserveBatch,
-            OwnWords("observations", "Answer with at most five short sentences, or with COMPLETE.", tokens=220),
+            TextLayout("observations", "Answer with at most five short sentences, or with COMPLETE.", tokens=220),
         )
         description = "Answer with one to three sentences and nothing else."
-        self.describe = JudgePredict(DescribeTask, OwnWords("description", description, tokens=140))
+        self.describe = JudgePredict(DescribeTask, TextLayout("description", description, tokens=140))
         self.propose = JudgePredict(ProposeCriteria, CriteriaListLayout())
-        self.merge_descriptions = JudgePredict(MergeDescriptions, OwnWords("description", description, tokens=140))
+        self.merge_descriptions = JudgePredict(MergeDescriptions, TextLayout("description", description, tokens=140))
         self.merge_criteria = JudgePredict(MergeCriteria, CriteriaListLayout())
 
     def calls(self, rows: int) -> int:
@@ -216,37 +214,6 @@ class _Reading:
         what = "merging criteria"
         merged = await self.ask(self.steps.merge_criteria, what, description=description, criteria_lists=lists)
         return _merged(merged, self.sets)
-
-
-#: What our prompts of task inference say themselves, and the words that a repeated sentence has at least.
-PROMPTS = " ".join(
-    [
-        MATERIAL,
-        *(s.instructions for s in (ObserveBatch, DescribeTask, ProposeCriteria, MergeDescriptions, MergeCriteria)),
-    ]
-)
-LEAST_REPEATED = 6
-
-
-def _plain(text: str) -> str:
-    words = re.findall(r"\w+", text.casefold())
-    return f" {' '.join(words)} "
-
-
-class OwnWords(TextLayout):
-    """A text without the sentences that repeat our prompt or a shown row, as weak models do; nothing else is no
-    answer."""
-
-    def read(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
-        parsed = super().read(reply, inputs)
-        if parsed.problem is not None:
-            return parsed
-        shown = _plain(f"{PROMPTS} {self.rule} {inputs.get('examples') or ''}")
-        said = re.findall(r"\S.*?(?:[.!?](?=\s)|$)", parsed.values[self.field], re.MULTILINE)
-        own = [s for s in said if len(_plain(s).split()) < LEAST_REPEATED or _plain(s) not in shown]
-        if not any(re.search(r"\w", s) for s in own):
-            return Read({}, problem="the answer only repeats the prompt or a row")
-        return parsed if len(own) == len(said) else Read({self.field: "\n".join(own)}, True)
 
 
 def _is_complete(text: str) -> bool:
