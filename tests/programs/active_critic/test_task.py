@@ -243,10 +243,3 @@ def test_progress_names_the_steps(scripted: MakeScripted) -> None:
     told: list[str] = []
     infer(lm, rows(1), progress=told.append)
     assert told == ["reading examples, batch 1", "describing the task, batch 1", "naming criteria, batch 1"]
-
-
-def test_no_examples_ask_nothing(scripted: MakeScripted) -> None:
-    lm, transport = scripted([])
-    assert infer(lm, []).criteria == ()
-    assert transport.requests == []
-    assert TaskInference().calls(0) == 0

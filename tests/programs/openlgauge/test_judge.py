@@ -236,20 +236,6 @@ def test_without_rules() -> None:
 # -- artifacts --------------------------------------------------------------------------------------------------------
 
 
-def test_saved_and_loaded(tmp_path: Any, scripted: MakeScripted) -> None:
-    judge = gauge(annotators=["openai/a", "openai/b@0.7"], supervisor="none", reading="said", rules=False)
-    judge.members = (Member("openai/a", weight=2.0), judge.members[1])
-    demo = {"source": "s", "output": "o", "score": 50.0, "explanation": "why", "group": "g"}
-    judge.annotator.predict.demos = [demo | {"annotation": "Error 1\nLocation: o"}]
-    judge.save(tmp_path / "j.json")
-    lm, _ = scripted([])
-    again = load(tmp_path / "j.json", lm=lm)
-    assert isinstance(again, OpeNLGauge)
-    assert again.members == (Member("openai/a", 0.0, 2.0), Member("openai/b", 0.7, 1.0))
-    assert again.options() == judge.options()
-    assert again.annotator.predict.demos[0]["annotation"] == "Error 1\nLocation: o"
-
-
 @pytest.mark.parametrize(
     ("change", "part"),
     [

@@ -53,6 +53,7 @@ def test_the_label_is_where_its_probabilities_are_read() -> None:
         ("<think>Overall: Good</think>No Error\nOverall: **good**", 48),
         ('{"errors": [], "overall": "Good"}', 27),
         ("Overall: Poor\n\nOverall: Good", 24),
+        ("No Error\n\nOverall score:\n\n**Good**", 28),
     ):
         found = read_annotation(answer)
         assert (found.label, found.label_start) == ("Good", start), answer
@@ -80,6 +81,8 @@ def test_a_severity_is_read_or_left_out(said: str, severity: float | None) -> No
         ("「納屋」、「庭」", ["納屋", "庭"]),
         ('"a"; "b" or "c"', ["a", "b", "c"]),
         ('She said "no" to him', ['She said "no" to him']),
+        ('"The boat" ... "at six"', ['"The boat" ... "at six"']),
+        ('"the boat" (second sentence)', ['"the boat" (second sentence)']),
         ("Omission: the year", [None]),
         ("missing boys", ["missing boys"]),
         ("N/A", [""]),

@@ -207,12 +207,6 @@ def test_an_attack_stays_inside_its_delimiters(attack: str, explain: Explain) ->
             assert control not in hostile["content"]
 
 
-@pytest.mark.parametrize("tag", TAGS)
-def test_every_tag_of_every_prompt_is_disarmed(tag: str) -> None:
-    for written in (f"<{tag}>", f"</{tag}>", f"< / {tag} >", f"</{tag.upper()}>", f"<{tag} a=1>"):
-        assert disarm(written) == "‹" + written[1:]
-
-
 def test_harmless_text_is_left_alone() -> None:
     for text in ("a < b and c > d", "p <0.05", "[1] INST", "[sic]", "if x < y", "a <- b", "I <3 it", "x <= 4", "«a»"):
         assert disarm(text) == text
@@ -222,14 +216,6 @@ MARKUP = st.lists(
     st.one_of(st.sampled_from([*TAGS, "<", "</", ">", "<|", "im_end", "[INST]", "[/", "INST]", " ", "\n", "<<SYS>>"])),
     max_size=12,
 ).map("".join)
-
-
-@given(st.one_of(st.text(), MARKUP))
-def test_a_block_has_exactly_one_opening_and_one_closing_tag(text: str) -> None:
-    made = block("output", text)
-    assert re.findall(r"<\s*/?\s*output\s*>", made, re.IGNORECASE) == ["<output>", "</output>"]
-    assert made.startswith("<output>\n")
-    assert made.endswith("\n</output>")
 
 
 #: Tags and control tokens of many models' templates, in pieces that generators put together and disguise.
@@ -293,27 +279,6 @@ def test_what_a_task_lays_out_itself_keeps_its_tags() -> None:
 # Forms of answers
 
 
-@pytest.mark.parametrize("reading", ["said", "expected"])
-def test_brief_has_the_same_messages_and_a_shorter_answer(reading: Any) -> None:
-    inputs = {"task": "t", "criteria": CRITERIA, "output": "x", "source": "y"}
-    demos = [demo(explanation="Dull."), demo("Other.")]
-    full, brief = OverallLayout("after", reading), OverallLayout("after", reading, brief=True)
-    assert full.format(judging.ScoreOverall, demos, inputs) == brief.format(judging.ScoreOverall, demos, inputs)
-    assert brief.max_tokens(inputs) < full.max_tokens(inputs)
-    assert "Explanation" in (full.grammar(inputs) or "")
-    assert "Explanation" not in (brief.grammar(inputs) or "")
-
-
-@pytest.mark.parametrize(
-    ("explain", "order"), [("before", ["Explanation:", "Score:"]), ("after", ["Score:", "Explanation:"])]
-)
-def test_rules_grammar_and_demonstrations_agree_on_the_order(explain: Explain, order: list[str]) -> None:
-    layout = OverallLayout(explain)
-    for text in (layout.rules({}), layout.grammar({}) or "", layout.answer(demo(explanation="Dull."), {}) or ""):
-        assert re.findall(r"Explanation:|Score:", text) == order
-    assert "2 lines" in layout.rules({})
-
-
 def test_without_explanations_none_is_asked_for_or_taken() -> None:
     layout = OverallLayout("none")
     assert "xplanation" not in layout.rules({}) + (layout.grammar({}) or "")
@@ -342,31 +307,17 @@ def test_grammars_escape_the_names_of_criteria(name: str) -> None:
 
 def test_grammars_allow_exactly_the_scale() -> None:
     assert OverallLayout("none", "expected").grammar({}) == 'root ::= "Score: " [1-5]'
-    assert OverallLayout("none", "said").grammar({}) == 'root ::= "Score: " ("100" | [0-9] [0-9]?)'
+    for layout in (OverallLayout("none"), OverallLayout("after", brief=True)):
+        assert layout.grammar({}) == 'root ::= "Score: " ("100" | [0-9] [0-9]?)'
 
 
-def test_only_expectations_ask_for_log_probabilities() -> None:
-    assert [OverallLayout("none", r).wants_logprobs for r in ("said", "expected")] == [False, True]
-    assert [CriteriaLayout("none", r).wants_logprobs for r in ("said", "expected")] == [False, True]
-
-
-@pytest.mark.parametrize(
-    ("written", "text"), [("  fine \n", "fine"), ("```\nfine\n```", "fine"), ("```text\na\n```", "a")]
-)
-def test_prose_is_taken_without_its_fence(written: str, text: str) -> None:
-    assert TextLayout("description", "rule", tokens=10).read(Reply(written), {}).values == {"description": text}
-
-
-@pytest.mark.parametrize("written", ["", " \n", "```\n```"])
-def test_empty_prose_is_a_problem(written: str) -> None:
-    assert TextLayout("description", "rule", tokens=10).read(Reply(written), {}).problem
+@pytest.mark.parametrize(("written", "text"), [("  fine \n", "fine"), ("```text\na\n```", "a"), ("```\n```", None)])
+def test_prose_is_taken_without_its_fence(written: str, text: str | None) -> None:
+    read = TextLayout("description", "rule", tokens=10).read(Reply(written), {})
+    assert read.problem if text is None else read.values == {"description": text}
 
 
 def test_a_list_of_criteria_has_a_schema_and_is_not_empty() -> None:
     layout = CriteriaListLayout()
     assert layout.schema({})["required"] == ["criteria"]
-    assert layout.read(Reply("Fluency: It reads well.\nTruth: True."), {}).values["criteria"] == [
-        Criterion("Fluency", "It reads well."),
-        Criterion("Truth", "True."),
-    ]
     assert "no criteria" in (layout.read(Reply("I cannot do that."), {}).problem or "")
