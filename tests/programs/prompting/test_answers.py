@@ -193,21 +193,19 @@ def digits(text: str, token: str, choices: dict[str, float], *, before: tuple[st
     return Reply(text, tuple(tokens))
 
 
-def test_the_expectation_is_the_mean_digit_weighted_by_its_probability() -> None:
-    reply = digits("Score: 4", "4", {"4": 0.5, "5": 0.25, "3": 0.25}, before=("Score", ":", " "))
-    # 4·0.5 + 5·0.25 + 3·0.25 = 4.0 → (4-1)/4 = 75 %; all probability is on digits
-    assert expectation(reply, 7, FIVE) == (pytest.approx(75.0), pytest.approx(1.0))
-
-
-def test_a_digit_with_and_without_a_leading_space_is_one_digit() -> None:
-    reply = digits("Score: 4", " 4", {" 4": 0.4, "4": 0.2, " 2": 0.2, "the": 0.2}, before=("Score", ":"))
-    # (4·(0.4+0.2) + 2·0.2) / 0.8 = 2.8/0.8 = 3.5 → (3.5-1)/4 = 62.5 %; mass 0.4+0.2+0.2
-    assert expectation(reply, 7, FIVE) == (pytest.approx(62.5), pytest.approx(0.8))
-
-
-def test_digits_off_the_scale_and_other_numbers_do_not_count() -> None:
-    reply = digits("Score: 4", "4", {"4": 0.3, "0": 0.2, "9": 0.2, "10": 0.2, "²": 0.1}, before=("Score: ",))
-    assert expectation(reply, 7, FIVE) == (pytest.approx(75.0), pytest.approx(0.3))
+@pytest.mark.parametrize(
+    ("token", "choices", "mean", "mass"),
+    [
+        ("4", {"4": 0.5, "5": 0.25, "3": 0.25}, 75.0, 1.0),  # 4·0.5 + 5·0.25 + 3·0.25 = 4.0 → (4-1)/4
+        # A digit with and without a space is one: (4·(0.4+0.2) + 2·0.2) / 0.8 = 3.5 → (3.5-1)/4; mass 0.4+0.2+0.2
+        (" 4", {" 4": 0.4, "4": 0.2, " 2": 0.2, "the": 0.2}, 62.5, 0.8),
+        # Digits off the scale and other numbers do not count.
+        ("4", {"4": 0.3, "0": 0.2, "9": 0.2, "10": 0.2, "²": 0.1}, 75.0, 0.3),
+    ],
+)
+def test_the_expectation_is_the_mean_digit(token: str, choices: dict[str, float], mean: float, mass: float) -> None:
+    reply = digits("Score: 4", token, choices, before=("Score:", " ")[: 3 - len(token)])
+    assert expectation(reply, 7, FIVE) == (pytest.approx(mean), pytest.approx(mass))
 
 
 def test_read_overall_uses_the_expectation_where_enough_probability_is_on_digits() -> None:
@@ -286,14 +284,6 @@ GOOD = {"Fluency": 75.0, "Factual accuracy": 25.0, "Coverage": 100.0}
 LINES = "Fluency: Reads well. Score: 4\nFactual accuracy: One error. Score: 2\nCoverage: All there. Score: 5"
 
 
-def test_lines_in_the_asked_form_are_read_as_they_are() -> None:
-    read, found = scores(LINES)
-    assert found == GOOD
-    assert list(found) == [c.name for c in CRITERIA]
-    assert not read.repaired
-    assert read.values["criteria_scores"]["Factual accuracy"].explanation == "One error."
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -321,6 +311,8 @@ def test_a_name_inside_another_explanation_is_not_that_criterions_answer() -> No
         "Fluency: Good, coverage: see below. Score: 4\nFactual accuracy: One error. Score: 2\nCoverage: Ok. Score: 5"
     )
     assert (found, read.repaired) == (GOOD, False)
+    assert list(found) == [c.name for c in CRITERIA]
+    assert read.values["criteria_scores"]["Factual accuracy"].explanation == "One error."
 
 
 def test_two_scores_for_one_criterion_are_none() -> None:
@@ -339,14 +331,6 @@ def test_without_explanations_an_explanation_is_not_the_asked_form() -> None:
     assert scores(plain)[0].repaired
 
 
-def test_a_missing_criterion_is_nan_and_marked_and_not_the_lowest_score() -> None:
-    read, found = scores("Fluency: Reads well. Score: 4\nCoverage: All there. Score: 5")
-    assert (found["Fluency"], found["Coverage"]) == (75.0, 100.0)
-    assert math.isnan(found["Factual accuracy"])
-    assert read.repaired
-    assert read.problem is None
-
-
 @pytest.mark.parametrize(
     "line",
     [
@@ -355,12 +339,14 @@ def test_a_missing_criterion_is_nan_and_marked_and_not_the_lowest_score() -> Non
         "Factual accuracy: two errors in line 3",
         "Factual accuracy: Score: 2-3",
         "Factual accuracy: N/A",
+        "",
     ],
 )
 def test_a_criterion_without_a_clear_score_is_nan(line: str) -> None:
-    _, found = scores(f"Fluency: Reads well. Score: 4\n{line}\nCoverage: All there. Score: 5")
+    read, found = scores(f"Fluency: Reads well. Score: 4\n{line}\nCoverage: All there. Score: 5")
     assert math.isnan(found["Factual accuracy"])
     assert (found["Fluency"], found["Coverage"]) == (75.0, 100.0)
+    assert (read.repaired, read.problem) == (True, None)
 
 
 def test_more_than_half_missing_is_a_problem_that_names_them() -> None:
@@ -484,16 +470,6 @@ def test_no_answer_raises_and_every_score_is_on_the_scale_or_nan(text: str, scal
                 math.isnan(s.score) or 0 <= s.score <= 100 for s in found.values.get("criteria_scores", {}).values()
             )
             assert found.problem or set(found.values["criteria_scores"]) == {c.name for c in CRITERIA}
-
-
-@given(st.one_of(FRAGMENTS, st.text(max_size=80)))
-def test_no_list_of_criteria_raises_and_what_is_kept_is_usable(text: str) -> None:
-    kept = read_criteria_list(text)
-    assert len(kept) <= 10
-    for c in kept:
-        assert c.name.strip() and len(c.name) <= 48
-        assert c.definition.strip()
-    assert len({c.name.casefold() for c in kept}) == len(kept)
 
 
 @given(
