@@ -74,28 +74,6 @@ class Drawing(Options):
     temperature: float = option(1.0, "The temperature at which answers are drawn.", gt=0, le=2)
 
 
-class Comparing(Drawing):
-    """Options of judges that compare two outputs."""
-
-    reading: Drawn = option(  # type: ignore[assignment]  # a wider choice than the others have
-        "auto",
-        "The probabilities of the answer; samples: answers that are drawn; drawn: as many, drawn from one call's "
-        "probabilities, as decoding bound to these words would; auto draws only where the model gives no "
-        "log-probabilities.",
-    )
-    form: Question = option(
-        "better-worse",
-        "The question of a comparison: Better, Worse or Similar; or whether output 2 is better, Yes or No, which small "
-        "models answer with less regard to the order; yes-no-first asks whether output 1 is (with order output-first "
-        "the paper's form).",
-    )
-    order: Order = option(
-        "other-first",
-        "Which output of a comparison stands first; both asks twice and takes the mean, against a preference for a "
-        "place.",
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """How an output compares with another: probabilities that add up to 1.
@@ -322,12 +300,11 @@ class PairwiseComparer(Evaluator):
             "other": other, "output": item.output, "order": first,
         }  # fmt: skip
 
-    async def acompare(
-        self, item: Item, other: str, lm: LanguageModel, *, task: str = "", aspect: str = "", name: str = ""
-    ) -> Compared:
-        """How `item.output` compares with `other`. Raises CallError where no answer could be read."""
+    async def acompare(self, item: Item, other: str, lm: LanguageModel, **known: str) -> Compared:
+        """How `item.output` compares with `other`. known: task, aspect and name. Raises CallError where no answer could
+        be read."""
         texts = {"source": item.source, "output": item.output, "other": other, "context": item.context}
-        compared: Compared = answer_of(await self.acall(**texts, task=task, aspect=aspect, name=name, lm=lm))
+        compared: Compared = answer_of(await self.acall(**texts, **known, lm=lm))
         return compared
 
     async def aforward(
@@ -388,8 +365,24 @@ class PairwiseComparer(Evaluator):
 class ComparingJudge(OneAspectJudge):
     """Base of the judges that compare outputs."""
 
-    class Options(Comparing, OneAspectJudge.Options):
-        """Those of comparisons."""
+    class Options(Drawing, OneAspectJudge.Options):
+        reading: Drawn = option(  # type: ignore[assignment]  # a wider choice than the others have
+            "auto",
+            "The probabilities of the answer; samples: answers that are drawn; drawn: as many, drawn from one call's "
+            "probabilities, as decoding bound to these words would; auto draws only where the model gives no "
+            "log-probabilities.",
+        )
+        form: Question = option(
+            "better-worse",
+            "The question of a comparison: Better, Worse or Similar; yes-no: whether output 2 is better, which small "
+            "models answer with less regard to the order; yes-no-first: whether output 1 is (with order output-first "
+            "the paper's form).",
+        )
+        order: Order = option(
+            "other-first",
+            "Which output of a comparison stands first; both asks twice and takes the mean, against a preference for a "
+            "place.",
+        )
 
     def __init__(self, aspect: str | Aspect = "overall", **given: Any) -> None:
         super().__init__(aspect, **given)

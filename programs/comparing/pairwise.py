@@ -28,31 +28,23 @@ from .references import ReferenceStore, reference_key, reference_store
 from .synthesis import FAMILIES, FEWEST, MOST, ReferenceSet, ReferenceWriter, Target, length_guide
 
 
-def pairwise_score(
-    p_better: Sequence[float], p_worse: Sequence[float], *, levels: Sequence[int] | None = None
-) -> float:
-    """The score s = Σ i·p_B(i) − i·p_W(i) over the levels i.
+def pairwise_score(p_better: Sequence[float], p_worse: Sequence[float]) -> float:
+    """The score s = Σ i·p_B(i) − i·p_W(i) over the levels i = 1..N.
 
     p_better, p_worse: length N, the probabilities that the output is better, or worse, than the reference of each
-    level, worst level first. levels: the levels' numbers; default 1..N. Levels without a reference are left out of all
-    three. Returns: float within ±Σ i (±N(N+1)/2 for all levels), higher is better; NaN where a probability is NaN.
-    Raises OptionError for unequal lengths or what is no probability. Source: Direct-Scoring NLG Evaluators Can Use
-    Pairwise Comparisons Too, §2.2.
+    level, worst level first. Returns: float within ±N(N+1)/2, higher is better; NaN where a probability is NaN. Raises
+    OptionError for unequal lengths or what is no probability. Source: Direct-Scoring NLG Evaluators Can Use Pairwise
+    Comparisons Too, §2.2.
 
     >>> round(pairwise_score([0.9, 0.8, 0.3], [0.1, 0.2, 0.7]), 6)  # 1·0.8 + 2·0.6 + 3·(−0.4)
     0.8
     """
-    numbers = list(range(1, len(p_better) + 1)) if levels is None else list(levels)
-    if not len(p_better) == len(p_worse) == len(numbers) or not numbers:
-        raise OptionError(
-            f"one p_better and p_worse a level; got {len(p_better)}, {len(p_worse)}, {len(numbers)} levels"
-        )
-    if min(numbers) < 1 or len(set(numbers)) < len(numbers):
-        raise OptionError(f"levels are different whole numbers from 1; got {numbers}")
-    for level, better, worse in zip(numbers, p_better, p_worse, strict=True):
+    if not len(p_better) == len(p_worse) > 0:
+        raise OptionError(f"one p_better and p_worse a level; got {len(p_better)} and {len(p_worse)}")
+    for level, (better, worse) in enumerate(zip(p_better, p_worse, strict=True), start=1):
         if min(better, worse) < -1e-9 or better + worse > 1 + 1e-9:
             raise OptionError(f"level {level}: {better:g} and {worse:g} are not probabilities of better and of worse")
-    return math.fsum(i * (b - w) for i, b, w in zip(numbers, p_better, p_worse, strict=True))
+    return math.fsum(i * (b - w) for i, (b, w) in enumerate(zip(p_better, p_worse, strict=True), start=1))
 
 
 def level_percent(leads: Mapping[int, float], levels: int) -> float:

@@ -25,6 +25,7 @@ from ...signatures.values import Item, Usage
 from ...signatures.writing import WriteReference
 from ..models.lm import LanguageModel
 from ..models.transport import Reply
+from ..prompting import answers
 from ..prompting.answers import without_thoughts
 from ..prompting.layouts import Layout, Read, block
 from ..prompting.predict import Evaluator, JudgePredict, answer_of, called, carrying
@@ -155,7 +156,7 @@ class WritingLayout(Layout):
         return 80 + 4 * int(inputs["target"].length(inputs.get("source") or ""))
 
     def read(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
-        text = bare(reply.text, FAMILIES[inputs["target"].family].noun)
+        text = bare(reply.text)
         if reply.finish == "length":  # as if it had ended with its last whole sentence
             ended = re.match(r"[\s\S]*[.!?。！？।؟]", text)
             text = ended[0] if ended else text
@@ -255,7 +256,7 @@ _OPENING = re.compile(
 )
 _LABEL = re.compile(
     r"^\W*(?:(?:the|a|my|new|worst|best|bad|good|worse|better|possible|intermediate|simplified|example)\s+){0,4}"
-    r"(?:summary|reply|response|story|answer|simplified text|translation|output)\b[^\w\n]{0,4}:[*_]*\s*",
+    r"(?:summary|reply|response|story|answer|text|translation|output)\b[^\w\n]{0,4}:[*_]*\s*",
     re.IGNORECASE,
 )
 _ABOUT_ITSELF = re.compile(
@@ -266,31 +267,16 @@ _ABOUT_ITSELF = re.compile(
 )
 
 
-def bare(text: str, noun: str) -> str:
+def bare(text: str) -> str:
     """A model's text without what wraps it: thoughts, tags, a code fence, an announcement, a label, quotation marks."""
     text = without_thoughts(text)
     if tagged := re.search(r"<output>\s*+(?=\w)", text):
         text = re.split(r"</?output>", text[tagged.end() :], maxsplit=1)[0]
-    text = re.sub(r"^(?:```\w*|</?output>)", "", text.strip()).strip()
-    for wrapping in ("```", "</output>", "<output>"):
-        if text.endswith(wrapping):
-            text = text.removesuffix(wrapping).strip()
-            break
+    text = re.sub(r"^```\w*|```$|</?output>", "", text.strip()).strip()
     announced = _OPENING.match(text)
     if announced and announced["end"]:
         text = text[announced.end() :].lstrip("*_ \n")
-    text = re.sub(rf"^\W*{re.escape(noun)}\s*:[*_]*\s*", "", _LABEL.sub("", text), flags=re.IGNORECASE).strip()
-    for opening, closing in ('""', "“”", "«»", "„“", "「」"):
-        inner = text[1:-1]
-        if (
-            len(text) > 2
-            and text[0] == opening
-            and text[-1] == closing
-            and opening not in inner
-            and closing not in inner
-        ):
-            text = inner.strip()
-    return text
+    return answers.bare(_LABEL.sub("", text))
 
 
 def fault_of(text: str, others: Iterable[str]) -> str | None:

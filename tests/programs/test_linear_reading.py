@@ -39,7 +39,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "steps": geval.numbered,
     "rewritten text": answers.bare,
     "check of a rewritten text": lambda text: rewriting.check("grammar", text, text + " x"),
-    "written text": lambda text: synthesis.bare(text, "summary"),
+    "written text": lambda text: synthesis.bare(text),
     "comparison": lambda text: comparison.ComparisonLayout(sampled=True).read(Reply(text), {}),
     "place in the output": lambda text: grounding.ground(text, OUTPUT),
     "place in a long output": lambda text: grounding.ground("the red door (4)", text),

@@ -28,25 +28,13 @@ MakeScripted = Any  # the fixture of conftest.py, which tests cannot import
 def test_the_formula_by_hand() -> None:
     # 1·(.9−.0) + 2·(.6−.3) + 3·(.1−.8) = .9 + .6 − 2.1
     assert pairwise_score([0.9, 0.6, 0.1], [0.0, 0.3, 0.8]) == pytest.approx(-0.6, abs=1e-12)
-    # without level 2: .9 − 2.1
-    assert pairwise_score([0.9, 0.1], [0.0, 0.8], levels=[1, 3]) == pytest.approx(-1.2, abs=1e-12)
     assert math.isnan(pairwise_score([math.nan], [0.1]))
 
 
-@pytest.mark.parametrize(
-    ("better", "worse", "levels"),
-    [
-        ([], [], None),
-        ([0.5], [0.5, 0.1], None),
-        ([0.8], [0.3], None),
-        ([-0.1], [0.3], None),
-        ([0.1, 0.1], [0.1, 0.1], [2, 2]),
-        ([0.1], [0.1], [0]),
-    ],
-)
-def test_what_are_no_probabilities_is_refused(better: list[float], worse: list[float], levels: Any) -> None:
+@pytest.mark.parametrize(("better", "worse"), [([], []), ([0.5], [0.5, 0.1]), ([0.8], [0.3]), ([-0.1], [0.3])])
+def test_what_are_no_probabilities_is_refused(better: list[float], worse: list[float]) -> None:
     with pytest.raises(OptionError):
-        pairwise_score(better, worse, levels=levels)
+        pairwise_score(better, worse)
 
 
 # A model that writes and compares

@@ -134,7 +134,7 @@ def test_the_fingerprint_tells_apart_what_prompts_say() -> None:
     ],
 )
 def test_what_wraps_a_text_is_taken_off(text: str, kept: str) -> None:
-    assert bare(text, "summary") == kept
+    assert bare(text) == kept
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_faults(text: str, why: str) -> None:
 @settings(deadline=None, max_examples=60)
 @given(st.text(max_size=80))
 def test_no_text_is_an_exception(text: str) -> None:
-    kept = bare(text, "text")
+    kept = bare(text)
     fault_of(kept, [text])
     assert len(kept) <= len(text)
     assert fault_of(text, [text]) is not None  # empty, or equal to itself
