@@ -49,7 +49,7 @@ class Fit:
     """Weights of the columns of a matrix of scores."""
 
     weights: tuple[float, ...]
-    """They sum to 1. Those of the judge as it was, where `reason` is set."""
+    """They sum to 1; none where `reason` is set."""
     plain: float
     """The agreement of the judge's scores as they were."""
     found: float | None = None
@@ -124,10 +124,6 @@ class TrainingRows(Protocol):
 
     def clearly_better(self, one: Vector, other: Vector) -> bool:
         """Whether the first scores agree better with people in most paired resamples of whole groups."""
-
-    def search_weights(self, scores: Matrix, as_percents: Callable[[Vector], Vector]) -> Fit:
-        """Weights of the columns found by a search (TPE) on all rows, if they clearly beat equal ones. as_percents:
-        weights to the judge's scores of all rows."""
 
     def ridge_weights(self, scores: Matrix, *, own: bool, parts: str, plain: str) -> Fit:
         """Non-negative ridge weights of the columns, alone or (own) beside the judge's score, if they clearly beat the

@@ -7,7 +7,7 @@ to, in folds of whole groups, and take the judge's place only where they clearly
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Self
@@ -32,7 +32,6 @@ from .readings import fit_head
 PENALTIES = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
 #: With fewer groups or scored rows ridge weights say nothing.
 FEWEST_GROUPS, FEWEST_ROWS = 5, 10
-TRIALS = 120
 
 
 @contextmanager
@@ -70,30 +69,18 @@ def fit_weights(scores: Matrix, human: Vector, *, penalty: float, within: Sequen
     return found if found.sum() > 1e-9 else None
 
 
-def _stays(training: Training, shares: Vector, plain: Vector, reason: str, found: Vector | None = None) -> Fit:
-    reached = None if found is None else training.value(found)
-    return Fit(tuple(shares.tolist()), training.value(plain), reached, reason)
-
-
-def _not_better(training: Training, what: str, found: Vector, kept: str, plain: Vector) -> str:
-    return (
-        f"{what} ({training.label} {training.value(found):.2f} on rows they were not fitted to) do not clearly beat "
-        f"{kept} ({training.value(plain):.2f})"
-    )
-
-
-# Criteria ------------------------------------------------------------------------------------------------------------
-
-
 def ridge_weights(training: Training, scores: Matrix, *, own: bool, parts: str, plain: str) -> Fit:
     """See `programs.refining.TrainingRows`. Inside the folds the penalty is chosen by folds again. The mean with the
     judge's own score is one of z-scores: of two scores the one with more spread would decide alone."""
-    kept = np.zeros(0)
+    judged = training.percents
+
+    def stays(reason: str, found: Vector | None = None) -> Fit:
+        return Fit((), training.value(judged), None if found is None else training.value(found), reason)
+
     usable = np.asarray(np.isfinite(scores).any(axis=1))
     rows, count = int(usable.sum()), len({g for g, ok in zip(training.groups, usable.tolist(), strict=True) if ok})
-    judged = training.percents
     if rows < FEWEST_ROWS or count < FEWEST_GROUPS:
-        return _stays(training, kept, judged, f"{rows} rows of {count} documents are too few to fit weights to")
+        return stays(f"{rows} rows of {count} documents are too few to fit weights to")
     alone, mixed = ridge_out_of_fold(training, scores, own=own)
     both = mixed is not None and round(training.value(mixed), 9) > round(training.value(alone), 9)
     best = mixed if both and mixed is not None else alone
@@ -103,8 +90,11 @@ def ridge_weights(training: Training, scores: Matrix, *, own: bool, parts: str, 
     else:
         wins = training.clearly_better(best, judged)
     if not (wins and weights.any()):
-        what = f"weights of the {parts} beside {plain}" if both else f"weights of the {parts}"
-        return _stays(training, kept, judged, _not_better(training, what, best, plain, judged), best)
+        reason = (
+            f"weights of the {parts}{f' beside {plain}' if both else ''} ({training.label} {training.value(best):.2f} "
+            f"on rows they were not fitted to) do not clearly beat {plain} ({training.value(judged):.2f})"
+        )
+        return stays(reason, best)
     return Fit(
         tuple(round(w, 6) for w in weights.tolist()),  # six digits are what a saved judge keeps
         training.value(judged),
@@ -161,41 +151,6 @@ def _standardised(percents: Vector) -> Vector:
     sd = _spread(percents)
     made: Vector = np.full(len(percents), math.nan) if sd < 1e-9 else (percents - np.nanmean(percents)) / sd
     return made
-
-
-# Annotators ----------------------------------------------------------------------------------------------------------
-
-
-def search_weights(training: Training, scores: Matrix, as_percents: Callable[[Vector], Vector]) -> Fit:
-    """See `programs.refining.TrainingRows`. The same seed gives the same weights."""
-    count = scores.shape[1]
-
-    def weights_of(drawn: dict[str, int]) -> Vector:
-        raw = np.array([float(drawn[f"weight {i}"]) for i in range(count)])
-        shares: Vector = raw / raw.sum()
-        return shares
-
-    def drawn_value(trial: optuna.Trial) -> float:
-        drawn = {f"weight {i}": trial.suggest_int(f"weight {i}", 0, 4) for i in range(count)}
-        if not any(drawn.values()):
-            raise optuna.TrialPruned
-        return training.value(as_percents(weights_of(drawn)))
-
-    with quiet_optuna():
-        study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=training.seed))
-        study.enqueue_trial({f"weight {i}": 1 for i in range(count)})
-        for alone in range(count):
-            study.enqueue_trial({f"weight {i}": int(i == alone) for i in range(count)})
-        study.optimize(drawn_value, n_trials=TRIALS)
-    equal, best = np.full(count, 1.0 / count), weights_of(study.best_params)
-    plain, found = as_percents(equal), as_percents(best)
-    if not training.clearly_better(found, plain):
-        reason = (
-            f"the best weights ({training.label} {training.value(found):.2f}) do not clearly beat equal ones "
-            f"({training.value(plain):.2f})"
-        )
-        return _stays(training, equal, plain, reason, plain)
-    return Fit(tuple(best.tolist()), training.value(plain), training.value(found))
 
 
 # The rows -------------------------------------------------------------------------------------------------------------
@@ -255,7 +210,6 @@ class Training:
         gap = difference(one, other, self.examples, objective=self.objective, seed=self.seed, rounds=1000)
         return clearly(gap, self.sure)
 
-    search_weights = search_weights
     ridge_weights = ridge_weights
 
     def fit_head(self, table: Readings, human: Vector) -> HeadFit:

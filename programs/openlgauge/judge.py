@@ -194,22 +194,15 @@ class OpeNLGauge(OneAspectJudge):
     def _weigh_annotators(self, rows: TrainingRows) -> Refinement:
         names = [member.name for member in self.members]
         opinions = score_matrix([v.opinions for v in rows.verdicts], names, lambda opinion: opinion.percent)
-
-        def as_percents(weights: Any) -> Any:
-            mean = weighted_mean(opinions, weights)
-            alone = np.isnan(mean)  # where only annotators that weigh nothing answered, their mean counts
-            mean[alone] = weighted_mean(opinions[alone], np.ones(len(names)))
-            return mean
-
-        fit = rows.search_weights(opinions, as_percents)
+        fit = rows.ridge_weights(opinions, own=False, parts="annotators", plain="equal weights")
         if fit.reason is not None:
             return Refinement("ensemble", rows.percents, fit.to_dict(), fit.reason)
         weighed = [replace(m, weight=round(w, 6)) for m, w in zip(self.members, fit.weights, strict=True)]
         self.choose(annotators=weighed)
         text = ", ".join(f"{name} {w:.2f}" for name, w in zip(names, fit.weights, strict=True))
         changed = (
-            f"annotators are weighed ({text}): training {rows.label} {fit.found:.2f} against {fit.plain:.2f} for equal "
-            "weights"
+            f"annotators are weighed ({text}): {rows.label} {fit.found:.2f} against {fit.plain:.2f} for equal weights "
+            "on training rows that the weights were not fitted to"
         )
         return Refinement("ensemble", weighted_mean(opinions, fit.weights), fit.to_dict(), changed=changed)
 

@@ -204,28 +204,6 @@ def test_too_few_rows_or_documents_are_reported() -> None:
     assert ridge(np.full((60, 3), math.nan), guess, human).reason == f"0 rows of 0 documents {few}"
 
 
-# -- annotators
-
-
-def test_annotators_that_guess_are_weighed_down_and_equal_weights_stay_where_nothing_clearly_beats_them() -> None:
-    human, opinions = one_good_column()
-    rows = training(human)
-
-    def fit(matrix: Any, rows: Training = rows) -> Fit:
-        return rows.search_weights(matrix, lambda weights: weighted_mean(matrix, weights))
-
-    found = fit(opinions)
-    assert found.reason is None and found.found is not None
-    assert found.weights[0] >= 0.6 and sum(found.weights) == pytest.approx(1.0)
-    assert found.found > found.plain + 0.3
-    assert fit(opinions).weights == found.weights  # the same seed, the same weights
-    human = np.random.default_rng(3).uniform(0, 100, 60)
-    alike = human[:, None] + np.random.default_rng(3).normal(0, 30, (60, 3))
-    equal = fit(alike, training(human, sure=0.98))
-    assert equal.weights == pytest.approx((1 / 3, 1 / 3, 1 / 3))
-    assert "do not clearly beat equal ones" in (equal.reason or "")
-
-
 # -- what a judge declares
 
 
@@ -240,9 +218,13 @@ def test_a_refiner_changes_the_judge_where_weights_win(level: Any) -> None:
     assert refine(critic, rows) == []  # its weights stay until it is compiled again
     gauge = OpeNLGauge("fluency", annotators=("a/x", "b/x", "c/x"))
     names = [member.name for member in gauge.members]
-    heard = [Verdict(1.0, opinions={n: Opinion(p) for n, p in zip(names, row, strict=True)}) for row in scores.tolist()]
+    heard = [
+        Verdict(1.0, percent=sum(row) / 3, opinions={n: Opinion(p) for n, p in zip(names, row, strict=True)})
+        for row in scores.tolist()
+    ]
     (outcome,) = refine(gauge, training(good, heard))
     assert [m.weight for m in gauge.members] == outcome.details["weights"]
+    assert gauge.members[0].weight > 0.6 and outcome.details["q"] > outcome.details["plain_q"] + 0.3
     assert refine(ActiveCritic("vanilla"), rows) == refine(DirectScorer("fluency"), rows) == []
 
 
