@@ -156,12 +156,6 @@ def test_fastapi_returns_verdicts(judge: ActiveCritic) -> None:
 # -- where the model is, and where it is not
 
 
-def test_load_is_told_where_the_model_is(judge: ActiveCritic, tmp_path: Path) -> None:
-    judge.save(tmp_path / "judge.json")
-    base = judge.lm.connection.api_base
-    assert js.load(tmp_path / "judge.json", api_base=base).score("s", "r009").score == 9
-
-
 class Dies:
     """Answers the first calls, then nobody is there."""
 

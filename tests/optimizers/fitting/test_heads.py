@@ -78,19 +78,6 @@ def test_contributions_add_up_and_a_gap_adds_nothing(recipe: Recipe) -> None:
     assert all(not head.contributions(gaps)[name].any() for name in head.weights)
 
 
-@by_name
-def test_labels_that_mean_nothing_teach_nothing(recipe: Recipe) -> None:
-    found = []
-    for seed in range(30):
-        table, y = made(seed, 60)
-        shuffled = np.random.default_rng([seed, 1]).permutation(y)
-        fitted = recipe(table, shuffled)
-        found.append(agreement(fitted.left_out, shuffled))
-    # Each has a standard deviation of about .35 on 60 rows, their mean one of .06; a fit that saw what it is checked on
-    # would be far above.
-    assert abs(float(np.mean(found))) < 0.3
-
-
 @pytest.mark.parametrize("groups", [40, 20, 7])
 def test_noise_in_more_dimensions_than_rows_teaches_nothing(groups: int) -> None:
     """Rows that are centred together tell each other's labels to a fit with enough dimensions: Q came to 3."""
@@ -171,18 +158,13 @@ def test_what_makes_no_table_is_refused() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"model": None},
         {"model": "x" * 401},
-        {"base": "one"},
         {"base": float("nan")},
         {"base": 1e300},
-        {"weights": {"a": [1]}},
         {"weights": {"a": [1, "two"]}},
-        {"weights": []},
         {"weights": {str(n): [0, 0] for n in range(2001)}},
         {"states": {"s": {"offset": 0, "weights": []}}},
         {"states": {"s": {"offset": float("inf"), "weights": [1]}}},
-        {"states": {"s": {"means": [1], "weights": [1]}}},
         {"states": {"s": {"offset": 0, "weights": [0] * 20_001}}},
         {"other": 1},
     ],

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import judgesmith as js
-from judgesmith.errors import BudgetError, OptionError
 from judgesmith.optimizers.search.random import CorrelationRandomSearch
 from judgesmith.programs.baselines.pairs import ALONE, NO_OTHERS, PairS, Path, merged
 from judgesmith.programs.models.transport import Reply, Request, TokenChoice, Unanswered
@@ -110,20 +109,6 @@ def test_a_clear_comparison_is_not_followed_both_ways() -> None:
     found, asked = merge([X, Y], [Z, W], clearer, margin=0.2)
     assert found.order == (X, Z, W, Y)
     assert (Y, Z) in asked
-
-
-def test_an_order_does_not_win_by_resting_on_fewer_comparisons() -> None:
-    # x above a and b, below c and d, always by .52: the product would be .52·.52·.52 = .141 for a, b, x, c, d, which
-    # rests on three comparisons, and .48 for x, a, b, c, d, which rests on one
-    odds = {(4, 0): 0.52, (4, 1): 0.52, (4, 2): 0.48, (4, 3): 0.48}
-    found, _ = merge([4], [0, 1, 2, 3], odds)
-    assert found.order == (0, 1, 4, 2, 3)
-    assert math.exp(found.mean) == pytest.approx(0.52)
-
-
-def test_runs_that_are_empty_need_no_comparison() -> None:
-    assert merge([], [1, 2], {}) == (Path((1, 2)), [])
-    assert merge([], [], {}) == (Path(), [])
 
 
 @settings(deadline=None, max_examples=40)
@@ -308,19 +293,6 @@ def test_where_all_comparisons_fail_nothing_is_ranked(scripted: MakeScripted, m:
     assert [v.raw for v in verdicts if v.raw] == [("Well.", "Well.")]
 
 
-def test_a_used_up_budget_ends_the_run(scripted: MakeScripted) -> None:
-    lm, transport = scripted(Model(sharp), logprobs=True)
-    judge = PairS("fluency", lm=lm)
-    list(judge.score_many(rows_of("d", range(4))))
-    asked = len(transport.requests)
-    lm.meter.max_calls = lm.meter.logical + 3
-    with pytest.raises(BudgetError):
-        list(judge.score_many(rows_of("e", range(8))))
-    lm.meter.max_calls = None
-    assert len(transport.requests) == asked + 3
-    assert [v.failure for v in judge.score_many(rows_of("f", range(4)))] == [None] * 4
-
-
 def test_without_log_probabilities_answers_are_counted(scripted: MakeScripted) -> None:
     lm, transport = scripted(Model(sharp, logprobs=False))
     judge = PairS("fluency", samples=3, lm=lm)
@@ -332,16 +304,6 @@ def test_without_log_probabilities_answers_are_counted(scripted: MakeScripted) -
 
 
 # Saved and compiled
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"aspect": "nonsense"}, {"beam": 0}, {"beam": 2.5}, {"margin": 0.6}, {"margin": math.nan}, {"form": "maybe"},
-     {"order": "random"}, {"reading": "said"}, {"samples": 0}, {"temperature": 0.0}],
-)  # fmt: skip
-def test_options_that_make_no_sense_are_refused(options: dict[str, Any]) -> None:
-    with pytest.raises(OptionError):
-        PairS(**options)
 
 
 def test_compiling_shows_labelled_examples_of_other_documents(scripted: MakeScripted) -> None:

@@ -1,7 +1,6 @@
 """The reference store: what a key tells apart, once per document, several processes, damage."""
 
 import asyncio
-import logging
 import sqlite3
 from copy import deepcopy
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from judgesmith.errors import CallError, OptionError
+from judgesmith.errors import CallError
 from judgesmith.programs.comparing import references as reference_store
 from judgesmith.programs.comparing.references import ReferenceStore, default_store_path, reference_key
 from judgesmith.programs.comparing.synthesis import ReferenceSet
@@ -114,28 +113,15 @@ def test_the_environment_names_the_file(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert reference_store.reference_store() is reference_store.reference_store()
 
 
-def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "r.sqlite"
-    path.write_text("this is no database, and long enough to be looked at " * 20)
-    with pytest.raises(OptionError, match="JUDGESMITH_REFERENCES"):
-        ReferenceStore(path)
-
-
-def test_damage_costs_the_entry_and_failure_the_store_not_the_run(
-    store: ReferenceStore, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_damage_costs_the_entry(store: ReferenceStore) -> None:
     store.put(KEY, SET)
     for value in DAMAGED:
         with sqlite3.connect(store.path) as db:
             db.execute("UPDATE texts SET value = ?", (value,))
         assert store.get(KEY) is None
-    with sqlite3.connect(store.path) as db:
-        db.execute("DROP TABLE texts")
     write = Writer()
-    with caplog.at_level(logging.WARNING):
-        assert engine.run(store.get_or_write(KEY, write))[0] == SET
+    assert engine.run(store.get_or_write(KEY, write))[0] == SET
     assert write.calls == 1
-    assert len([r for r in caplog.records if "written again" in r.message]) == 1
 
 
 def test_a_row_that_waits_writes_where_the_first_was_cancelled(store: ReferenceStore) -> None:

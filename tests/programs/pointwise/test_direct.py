@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 import judgesmith as js
-from judgesmith.errors import OptionError
 from judgesmith.programs.models.transport import Reply
 from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.signatures.values import Criterion, Item, Scale
@@ -57,12 +56,3 @@ def test_what_the_prompt_says(scripted: MakeScripted) -> None:
     assert "wit: It makes one smile." in system and "Jokes were ‹task> told." in system
     known = DirectScorer("summarization/coherence")
     assert known.aspect == "coherence" and known.knowledge.description
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"aspect": "nonsense"}, {"reading": "probabilities"}, {"criteria": [Criterion("a", "b"), Criterion("c", "d")]}],
-)
-def test_options_that_make_no_sense_are_refused(options: dict[str, Any]) -> None:
-    with pytest.raises(OptionError):
-        DirectScorer(**options)

@@ -2,16 +2,13 @@
 
 import math
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from judgesmith.errors import OptionError
-from judgesmith.programs import artifact
 from judgesmith.programs.models.transport import Reply, Request, Unanswered
 from judgesmith.programs.pointwise.geval import LONGEST_STEPS, GEval, numbered
-from judgesmith.signatures.values import Criterion, Item, Scale
+from judgesmith.signatures.values import Scale
 
 MakeScripted = Any  # the fixture of conftest.py, which tests cannot import
 STEPS = "1. Read the source.\n2. Look for errors."
@@ -104,33 +101,3 @@ def test_without_steps_it_still_scores_and_says_so(scripted: MakeScripted, with_
 )
 def test_steps_are_read_out_of_what_models_write(text: str, steps: str) -> None:
     assert numbered(text) == steps
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"aspect": "nonsense"}, {"reading": "said"}, {"samples": 0}, {"temperature": 3.0}, {"steps": "s" * 3001},
-     {"criteria": [Criterion("a", "b"), Criterion("c", "d")]}],
-)  # fmt: skip
-def test_options_that_make_no_sense_are_refused(options: dict[str, Any]) -> None:
-    with pytest.raises(OptionError):
-        GEval(**options)
-
-
-def test_it_is_saved_with_its_steps(
-    scripted: MakeScripted, with_digits: Callable[..., Reply], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    score = with_digits("Score: 4", "4", {"4": 0.5, "5": 0.5})
-    lm, transport = scripted([(is_steps, STEPS), (is_score, score), (is_score, score)], logprobs=True)
-    judge = GEval("fluency", lm=lm)
-    demo = {"source": "Other.", "output": "Demo.", "score": 25.0, "group": "g"}
-    judge.scorer.demos = [demo]
-    before = judge.score("s", "o")
-    judge.save(tmp_path / "judge.json")
-    loaded = artifact.load(tmp_path / "judge.json", lm=lm)
-    assert loaded.options() == judge.options() | {"reading": "probabilities"}
-    assert loaded.score("s", "o").score == before.score
-    assert [m["content"] for m in transport.requests[2].messages] == [
-        m["content"] for m in transport.requests[1].messages
-    ]
-    assert transport.requests[1].messages[2]["content"] == "Score: 2"  # 25 % of 1..5
-    assert list(loaded.previews(Item("o"))) == ["scorer"]
