@@ -79,49 +79,40 @@ def open_subject(
     return Subject(name, made, marks)
 
 
-@dataclass(frozen=True)
-class Ask:
-    """One text to be judged, once or several times."""
-
-    key: str
-    row: Mapping[str, Any]
+#: The texts to be judged, as rows by their keys.
+Asks = Mapping[str, Mapping[str, Any]]
+#: A metric, which repeat, and the texts that it has no score of.
+Task = tuple[str, int, Asks]
 
 
-def asks_of(pairs: Iterable[Pair], role: str, *, against_reference: bool, show_reference: bool = True) -> list[Ask]:
+def asks_of(pairs: Iterable[Pair], role: str, *, against_reference: bool, show_reference: bool = True) -> Asks:
     """The texts of pairs, each once, those of one source together. A judge sees a text's own reference only where the
     good texts are outputs (and `show_reference` allows it): else the reference would be the original text itself. A
     metric compares with the other references, or with the original text where there is none."""
-    result: dict[str, Ask] = {}
-    good: dict[str, str] = {pair.id: pair.original for pair in pairs if pair.kind != "attack"}
+    result: dict[str, dict[str, Any]] = {}
+    good = {pair.id: pair.original for pair in pairs if pair.kind != "attack"}
     for pair in pairs:
         for text in (pair.original, pair.perturbed):
-            key = ask_key(pair, text)
-            if key in result:
-                continue
             row: dict[str, Any] = {"output": text, "source": pair.source, "context": pair.context, "group": pair.group}
             if against_reference:
                 row["references"] = list(pair.references) or [t for t in (good.get(pair.id),) if t]
             elif show_reference and role == "output" and pair.references:
                 row["reference"] = pair.references[0]
-            result[key] = Ask(key, row)
+            result.setdefault(ask_key(pair, text), row)
     # All texts of one source together: a model with a cache of prompt beginnings reads the source once.
     place: dict[tuple[Any, Any], int] = {}
-    for ask in result.values():
-        place.setdefault((ask.row["source"], ask.row["context"]), len(place))
-    return sorted(result.values(), key=lambda ask: place[ask.row["source"], ask.row["context"]])
-
-
-#: A metric, which repeat, and the texts that it has no score of.
-Task = tuple[str, int, list[Ask]]
+    for row in result.values():
+        place.setdefault((row["source"], row["context"]), len(place))
+    return dict(sorted(result.items(), key=lambda ask: place[ask[1]["source"], ask[1]["context"]]))
 
 
 def missing(subject: Subject, book: Book, role: str, how: DiscernOptions) -> list[Task]:
-    """(metric, repeat, texts) that have no score yet; failed ones are asked again."""
-    result, live = [], not subject.against_reference
+    """What has no score yet; failed texts are asked again."""
+    result, live = list[Task](), not subject.against_reference
     asks = asks_of(book.pairs, role, against_reference=not live, show_reference=how.show_reference)
     for metric, mark in subject.marks.items():
         for k in range(how.repeat if live else 1):
-            left = [a for a in asks if (book.scores.get((mark, a.key, k)) or {}).get("score") is None]
+            left = {key: row for key, row in asks.items() if book.score(mark, key, k).get("score") is None}
             if left:
                 result.append((metric, k, left))
     return result
@@ -137,22 +128,17 @@ def judge(
     """Judge what is missing; each score is written as it comes in. Raises BudgetError over the limits."""
     judged = failed = 0
     for metric, k, asks in tasks:
-        items = [ask.row if subject.against_reference else Item.of(ask.row) for ask in asks]
+        items = [row if subject.against_reference else Item.of(row) for row in asks.values()]
         scorer = subject.scorers[metric]
         quiet = {"progress": False} if isinstance(scorer, Judge) else {}  # `step` shows it
-        for ask, verdict in zip(asks, scorer.score_many(items, **quiet), strict=True):
-            book.add(
-                {
-                    "judge": subject.name,
-                    "mark": subject.marks[metric],
-                    "text": ask.key,
-                    "repeat": k,
-                    "score": None if math.isnan(verdict.score) else round(verdict.score, 9),
-                    "criteria": {n: c.score for n, c in verdict.criteria.items() if not math.isnan(c.score)},
-                    "explanation": verdict.explanation,
-                    "failure": verdict.failure,
-                }
-            )
+        for key, verdict in zip(asks, scorer.score_many(items, **quiet), strict=True):
+            record = {
+                "judge": subject.name, "mark": subject.marks[metric], "text": key, "repeat": k,
+                "score": None if math.isnan(verdict.score) else round(verdict.score, 9),
+                "criteria": {n: c.score for n, c in verdict.criteria.items() if not math.isnan(c.score)},
+                "explanation": verdict.explanation, "failure": verdict.failure,
+            }  # fmt: skip
+            book.add(record)
             step()
             judged, failed = judged + 1, failed + (verdict.failure is not None)
             if limits is not None:
@@ -164,6 +150,6 @@ def estimated(subject: Subject, tasks: Sequence[Task], where: Connection) -> Est
     total = Estimate(0, 0, 0, 0, 0.0, 0.0)
     for metric, _, asks in () if subject.against_reference else tasks:
         scorer = cast(Judge, subject.scorers[metric])
-        sample = [guarded(Item.of(ask.row))[0] for ask in asks[:SAMPLED]]
+        sample = [guarded(Item.of(row))[0] for row in list(asks.values())[:SAMPLED]]
         total += estimate(scorer, scorer.lm.name, len(asks), sample, where)
     return total

@@ -142,7 +142,7 @@ def _example(pair: Pair, scored: Sequence[Scored], wrong: bool, subject: Subject
 
 def _explanation(subject: Subject, book: Book, key: str) -> str:
     for one in subject.marks.values():
-        record = book.scores.get((one, key, 0)) or {}
+        record = book.score(one, key)
         if words := str(record.get("explanation") or record.get("failure") or ""):
             return words if len(words) <= _MOST else words[:_MOST] + "…"
     return ""

@@ -174,6 +174,10 @@ class Book:
                 raise OptionError(f"{path.name}, line {number}: damaged; {other}") from None
         return book
 
+    def score(self, mark: str, text: str, repeat: int = 0) -> Mapping[str, Any]:
+        """The record of a text's score; {} where there is none."""
+        return self.scores.get((mark, text, repeat)) or {}
+
     def add(self, record: dict[str, Any]) -> None:
         self.scores[record["mark"], record["text"], record["repeat"]] = record
         if self.path is not None:
