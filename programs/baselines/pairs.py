@@ -20,7 +20,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar, cast
 from ...errors import CallError
 from ...parts import option
 from ...signatures.values import Item, Usage, Verdict
-from ..comparing.comparison import LOW_SHARE, Compared, ComparingJudge, settled
+from ..comparing.comparison import LOW_SHARE, ComparingJudge, Comparison, settled
 from ..models import engine
 from ..models.lm import LanguageModel
 from ..models.transport import Message
@@ -109,9 +109,9 @@ class _Ranking:
     """The ranking of one document's different outputs: comparisons by pair; what failed, what it cost and what the
     model said by output. A pair's costs stand with its first output."""
 
-    def __init__(self, compare: Callable[[int, int], Awaitable[Compared]], beam: int, margin: float) -> None:
+    def __init__(self, compare: Callable[[int, int], Awaitable[Comparison]], beam: int, margin: float) -> None:
         self._compare, self._beam, self._margin = compare, beam, margin
-        self.compared: dict[tuple[int, int], Compared] = {}
+        self.compared: dict[tuple[int, int], Comparison] = {}
         self.failed: dict[int, str] = {}
         self.usage: dict[int, Usage] = {}
         self.raw: dict[int, tuple[str, ...]] = {}
@@ -147,7 +147,7 @@ class _Ranking:
                 raise
             self.compared[first, second] = compared
             self._bill(first, compared.usage, compared.raw)
-        found = self.compared[first, second].comparison
+        found = self.compared[first, second]
         better = found.better + found.similar / 2
         return better if a == first else 1 - better
 
@@ -261,7 +261,7 @@ class PairS(ComparingJudge):
         texts = sorted(first, key=lambda text: sha256(text.encode("utf-8", "surrogatepass")).digest())
         asked = [items[first[text]] for text in texts]
 
-        async def compare(a: int, b: int) -> Compared:
+        async def compare(a: int, b: int) -> Comparison:
             async with slots:
                 return await self.acompare(asked[a], texts[b], lm)
 
@@ -287,28 +287,23 @@ class PairS(ComparingJudge):
                 reason = NO_OTHERS if outputs < 2 else "the other outputs of its document could not be compared"
             else:
                 place = order.index(output)
-                percent = 100.0 * place / (len(order) - 1)
                 own = [compared for (first, _), compared in ranking.compared.items() if first == output]
-                verdicts.append(
-                    self.decided(
-                        Verdict(
-                            score=math.nan,
-                            percent=percent,
-                            repaired=any(compared.repaired for compared in own),
-                            notes=(f"rank {len(order) - place} of {len(order)}", *cautions),
-                            usage=usage,
-                            raw=raw,
-                        )
-                    )
+                verdict = Verdict(
+                    score=math.nan,
+                    percent=100.0 * place / (len(order) - 1),
+                    repaired=any(compared.repaired for compared in own),
+                    notes=(f"rank {len(order) - place} of {len(order)}", *cautions),
+                    usage=usage,
+                    raw=raw,
                 )
+                verdicts.append(self.decided(verdict))
                 continue
             verdicts.append(Verdict.failed(reason, usage=usage, raw=raw))
         return verdicts
 
     def _cautions(self, ranking: _Ranking, ranked: int) -> list[str]:
         """What a reader of any of the document's ranks should know."""
-        compared = ranking.compared.values()
-        results = [c.comparison for c in compared]
+        results = ranking.compared.values()
         steps = sum(path.comparisons for path in ranking.merges)
         mean = math.exp(math.fsum(path.total for path in ranking.merges) / max(1, steps))
         notes = [
@@ -332,7 +327,7 @@ class PairS(ComparingJudge):
             notes.append(
                 f"the two orders disagreed in {sum(bool(c.flipped) for c in results)} of {len(results)} comparisons"
             )
-        return notes + list(dict.fromkeys(note for c in compared for note in c.notes))
+        return notes + list(dict.fromkeys(note for c in results for note in c.notes))
 
     # -- prompts
 

@@ -14,9 +14,9 @@ import asyncio
 import math
 import re
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import Any, Literal, Self, TypeVar, Unpack, cast
+from typing import Any, Literal, TypeVar, Unpack, cast
 
 import dspy
 import numpy as np
@@ -80,7 +80,8 @@ class Comparison:
 
     share: the part of the model's probability that lay on the words of the answer, the lowest of several calls; NaN
     where answers were counted instead. answers: how many answers were counted; 0 with log-probabilities. flipped:
-    whether the two orders gave different answers; None where one was asked for.
+    whether the two orders gave different answers; None where one was asked for. usage, raw: what it cost, and the
+    model's own words.
     """
 
     better: float
@@ -89,6 +90,10 @@ class Comparison:
     share: float = math.nan
     answers: int = 0
     flipped: bool | None = None
+    usage: Usage = field(default_factory=Usage)
+    raw: tuple[str, ...] = ()
+    repaired: bool = False
+    notes: tuple[str, ...] = ()
 
     @property
     def word(self) -> Literal["better", "worse", "similar"]:
@@ -106,20 +111,6 @@ class Comparison:
             return math.nan
         variance = self.better + self.worse - (self.better - self.worse) ** 2  # of +1, −1 and 0
         return math.sqrt(max(0.0, variance) / (self.answers - 1))
-
-    def swapped(self) -> Self:
-        return replace(self, better=self.worse, worse=self.better)
-
-
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """A comparison with what it cost, the model's own words, and what a reader should know."""
-
-    comparison: Comparison
-    usage: Usage
-    raw: tuple[str, ...]
-    repaired: bool = False
-    notes: tuple[str, ...] = ()
 
 
 def word_probabilities(reply: Reply, start: int, words: Sequence[str]) -> tuple[tuple[float, ...], float]:
@@ -300,11 +291,11 @@ class PairwiseComparer(Evaluator):
             "other": other, "output": item.output, "order": first,
         }  # fmt: skip
 
-    async def acompare(self, item: Item, other: str, lm: LanguageModel, **known: str) -> Compared:
+    async def acompare(self, item: Item, other: str, lm: LanguageModel, **known: str) -> Comparison:
         """How `item.output` compares with `other`. known: task, aspect and name. Raises CallError where no answer could
         be read."""
         texts = {"source": item.source, "output": item.output, "other": other, "context": item.context}
-        compared: Compared = answer_of(await self.acall(**texts, **known, lm=lm))
+        compared: Comparison = answer_of(await self.acall(**texts, **known, lm=lm))
         return compared
 
     async def aforward(
@@ -329,21 +320,19 @@ class PairwiseComparer(Evaluator):
                 inputs = self.inputs(item, other, task=task, aspect=aspect, name=name, order=order)
                 answer = await self._asked(inputs, model)
                 if (order == "output-first") != (self.form == "yes-no-first"):  # the other one was asked about
-                    answer = replace(answer, comparison=answer.comparison.swapped())
+                    answer = replace(answer, better=answer.worse, worse=answer.better)
                 asked.append(answer)
-        words = {answer.comparison.word for answer in asked}
-        compared = _mean(asked, len(words) > 1) if len(asked) > 1 else asked[0]
-        odds = compared.comparison
+        compared = _mean(asked, len({answer.word for answer in asked}) > 1) if len(asked) > 1 else asked[0]
         prediction = dspy.Prediction(
-            better=odds.better, worse=odds.worse, similar=odds.similar, word=odds.word, notes=compared.notes
+            **{name: getattr(compared, name) for name in ("better", "worse", "similar", "word", "notes")}
         )
         return carrying(prediction, compared)
 
-    async def _asked(self, inputs: Mapping[str, Any], lm: LanguageModel) -> Compared:
+    async def _asked(self, inputs: Mapping[str, Any], lm: LanguageModel) -> Comparison:
         if not self.samples:
             answer = await self.predict.ask(listing(lm) if lm.embedded else lm, inputs)
             compared = _compared([answer])
-            return replace(compared, comparison=self._count(compared.comparison, inputs)) if self.counted else compared
+            return self._count(compared, inputs) if self.counted else compared
         read, lost, cost = await drawn_answers(
             self.predict, lm, inputs, self.samples, temperature=self.temperature, trial=self.trial
         )
@@ -407,7 +396,7 @@ class ComparingJudge(OneAspectJudge):
         described = f"{self.aspect}: {definition}" if definition else self.aspect
         return {"task": self.knowledge.description, "aspect": described, "name": self.aspect}
 
-    async def acompare(self, item: Item, other: str, lm: LanguageModel) -> Compared:
+    async def acompare(self, item: Item, other: str, lm: LanguageModel) -> Comparison:
         """How the item's output compares with another one. Raises CallError."""
         return await self.comparer.acompare(item, other, lm, **self.known())
 
@@ -415,25 +404,30 @@ class ComparingJudge(OneAspectJudge):
         return self.comparer.predict.messages(self.comparer.inputs(item, other, **self.known()))
 
 
-def _compared(answers: Sequence[Answer]) -> Compared:
-    reads = [(a.read.values["comparison"], a.usage, a.raw, a.read.repaired, a.read.notes) for a in answers]
-    return _mean([Compared(*read) for read in reads])
+def _compared(answers: Sequence[Answer]) -> Comparison:
+    return _mean(
+        [
+            replace(a.read.values["comparison"], usage=a.usage, raw=a.raw, repaired=a.read.repaired, notes=a.read.notes)
+            for a in answers
+        ]
+    )
 
 
-def _mean(parts: Sequence[Compared], flipped: bool | None = None) -> Compared:
+def _mean(parts: Sequence[Comparison], flipped: bool | None = None) -> Comparison:
     """Several comparisons of the same two outputs as one."""
-    odds = [part.comparison for part in parts]
     better, worse, similar = (
-        sum(shares) / len(odds) for shares in zip(*((c.better, c.worse, c.similar) for c in odds), strict=True)
+        sum(shares) / len(parts) for shares in zip(*((c.better, c.worse, c.similar) for c in parts), strict=True)
     )
-    share = min((c.share for c in odds if not math.isnan(c.share)), default=math.nan)
-    return Compared(
-        Comparison(better, worse, similar, share, sum(c.answers for c in odds), flipped),
-        sum((part.usage for part in parts), Usage()),
-        tuple(text for part in parts for text in part.raw),
-        any(part.repaired for part in parts),
-        tuple(dict.fromkeys(note for part in parts for note in part.notes)),
-    )
+    return Comparison(
+        better, worse, similar,
+        min((c.share for c in parts if not math.isnan(c.share)), default=math.nan),
+        sum(c.answers for c in parts),
+        flipped,
+        sum((c.usage for c in parts), Usage()),
+        tuple(text for c in parts for text in c.raw),
+        any(c.repaired for c in parts),
+        tuple(dict.fromkeys(note for c in parts for note in c.notes)),
+    )  # fmt: skip
 
 
 class _Asked(LanguageModel):

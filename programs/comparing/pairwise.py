@@ -23,7 +23,7 @@ from ..aspects import Aspect, Task
 from ..models.lm import Connection, LanguageModel, language_model
 from ..models.transport import Message
 from ..registry import judges
-from .comparison import LOW_SHARE, Compared, ComparingJudge, Comparison, settled
+from .comparison import LOW_SHARE, ComparingJudge, Comparison, settled
 from .references import ReferenceStore, reference_key, reference_store
 from .synthesis import FAMILIES, FEWEST, MOST, ReferenceSet, ReferenceWriter, Target, length_guide
 
@@ -203,29 +203,28 @@ class PairwiseDirectScorer(ComparingJudge):
         compared, failures = await self._compared(item, references, lm)
         usage = sum((c.usage for c in compared.values()), usage)
         raw = tuple(text for c in compared.values() for text in c.raw)
-        by_level = {level: c.comparison for level, c in compared.items()}
-        percent = level_percent({level: c.better - c.worse for level, c in by_level.items()}, self.levels)
+        percent = level_percent({level: c.better - c.worse for level, c in compared.items()}, self.levels)
         if math.isnan(percent):
             reasons = "; ".join(dict.fromkeys(str(e) for e in failures.values()))
             return Verdict.failed(
-                f"only {len(by_level)} of {self.levels} comparisons could be made: {reasons or 'no references'}",
+                f"only {len(compared)} of {self.levels} comparisons could be made: {reasons or 'no references'}",
                 usage=sum((getattr(e, "usage", Usage()) for e in failures.values()), usage),
                 raw=raw,
             )
         return Verdict(
             score=math.nan,
             percent=percent,
-            explanation=in_words(by_level, references),
+            explanation=in_words(compared, references),
             repaired=any(c.repaired for c in compared.values()),
             notes=tuple(self._cautions(compared, references, failures)),
-            details=Vectors.of(by_level),
+            details=Vectors.of(compared),
             usage=sum((getattr(e, "usage", Usage()) for e in failures.values()), usage),
             raw=raw,
         )
 
     async def _compared(
         self, item: Item, references: ReferenceSet, lm: LanguageModel
-    ) -> tuple[dict[int, Compared], dict[int, CallError]]:
+    ) -> tuple[dict[int, Comparison], dict[int, CallError]]:
         """Comparisons by level, and the failures of others."""
         levels = list(references.outputs)
         # One after the other, an embedded model finds the document in its cache from the second comparison on.
@@ -238,26 +237,25 @@ class PairwiseDirectScorer(ComparingJudge):
             )
         ]
         return (
-            {level: c for level, c in pairs if isinstance(c, Compared)},
+            {level: c for level, c in pairs if isinstance(c, Comparison)},
             {level: c for level, c in pairs if isinstance(c, CallError)},
         )
 
     def _cautions(
-        self, compared: Mapping[int, Compared], references: ReferenceSet, failures: Mapping[int, CallError]
+        self, compared: Mapping[int, Comparison], references: ReferenceSet, failures: Mapping[int, CallError]
     ) -> list[str]:
-        by_level = {level: c.comparison for level, c in compared.items()}
         notes = [f"level {n} has no reference: {why}" for n, why in references.left_out.items()]
         notes += [f"the comparison with level {n} failed: {error}" for n, error in failures.items()]
-        if len(by_level) < self.levels:
-            kept = ", ".join(map(str, by_level))
+        if len(compared) < self.levels:
+            kept = ", ".join(map(str, compared))
             notes.append(f"the score rests on levels {kept}, which keep their weights; its range is theirs alone")
-        low = [n for n, c in by_level.items() if c.share < LOW_SHARE]  # NaN is none
+        low = [n for n, c in compared.items() if c.share < LOW_SHARE]  # NaN is none
         if low:
-            least = min(by_level[n].share for n in low)
+            least = min(compared[n].share for n in low)
             where = ", ".join(map(str, low))
             notes.append(f"little of the probability was on the asked words (level {where}; at least {least:.1%})")
-        if any(c.answers for c in by_level.values()):
-            error = 50.0 * math.sqrt(sum((n * c.error) ** 2 for n, c in by_level.items())) / sum(by_level)
+        if any(c.answers for c in compared.values()):
+            error = 50.0 * math.sqrt(sum((n * c.error) ** 2 for n, c in compared.items())) / sum(compared)
             text = "unknown from one answer" if math.isnan(error) else f"±{error:.1f} of 100"
             counted = self.comparer.counted
             lacks = self.reading != "samples" and not counted
@@ -267,9 +265,9 @@ class PairwiseDirectScorer(ComparingJudge):
                     f"{'' if counted else 'not '}from log-probabilities: {number} answers drawn a comparison at "
                     f"temperature {self.temperature:g}, standard error {text}{why}"
                 )
-        flips = [n for n, c in by_level.items() if c.flipped]
         if self.order == "both":
-            notes.append(f"the two orders disagreed at {len(flips)} of {len(by_level)} levels")
+            flips = sum(bool(c.flipped) for c in compared.values())
+            notes.append(f"the two orders disagreed at {flips} of {len(compared)} levels")
         return notes + list(dict.fromkeys(note for c in compared.values() for note in c.notes))
 
     def prompts(self, item: Item) -> dict[str, list[Message]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 import re
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
@@ -87,7 +88,6 @@ class _Steps:
     def __init__(self, text: str) -> None:
         self.text = text
         self.note = ""
-        self.usage = Usage()
         self.lock = PerLoop(asyncio.Lock)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
@@ -145,7 +145,7 @@ class GEval(OneAspectJudge):
             if not self._steps.text and not self._steps.note:
                 try:
                     answer = await self.planner.ask(lm, self._known())
-                    self._steps.text, self._steps.usage = answer.read.values["steps"], answer.usage
+                    self._steps.text = answer.read.values["steps"]
                 except CallError as error:  # the score is still one, without them
                     self._steps.note = f"no evaluation steps: {error}"
         drawn = self.reading == "samples" or not able.logprobs
@@ -170,11 +170,9 @@ class GEval(OneAspectJudge):
             self.scorer, lm, inputs, self.samples, temperature=self.temperature, trial=self.trial
         )
         scores = [float(a.read.values["score"]) for a in read]
-        error_of_mean = math.nan
+        text = "unknown from one answer"
         if len(scores) > 1:
-            mean = math.fsum(scores) / len(scores)
-            error_of_mean = math.sqrt(math.fsum((s - mean) ** 2 for s in scores) / (len(scores) - 1) / len(scores))
-        text = "unknown from one answer" if math.isnan(error_of_mean) else f"±{error_of_mean:.1f} of 100"
+            text = f"±{statistics.stdev(scores) / math.sqrt(len(scores)):.1f} of 100"
         notes += (
             f"not from log-probabilities: the mean of {len(scores)} answers drawn at temperature "
             f"{self.temperature:g}, standard error {text}",
