@@ -20,7 +20,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar, cast
 from ...errors import CallError
 from ...parts import option
 from ...signatures.values import Item, Usage, Verdict
-from ..comparing.comparison import LOW_SHARE, ComparingJudge, Comparison, settled
+from ..comparing.comparison import ComparingJudge, Comparison, settled
 from ..models import engine
 from ..models.lm import LanguageModel
 from ..models.transport import Message
@@ -277,7 +277,7 @@ class PairS(ComparingJudge):
         ]
 
     def _verdicts(self, ranking: _Ranking, order: Sequence[int], outputs: int) -> list[Verdict]:
-        cautions = self._cautions(ranking, len(order))
+        cautions = self._notes(ranking, len(order))
         verdicts = []
         for output in range(outputs):
             usage, raw = ranking.usage.get(output, Usage()), ranking.raw.get(output, ())
@@ -301,7 +301,7 @@ class PairS(ComparingJudge):
             verdicts.append(Verdict.failed(reason, usage=usage, raw=raw))
         return verdicts
 
-    def _cautions(self, ranking: _Ranking, ranked: int) -> list[str]:
+    def _notes(self, ranking: _Ranking, ranked: int) -> list[str]:
         """What a reader of any of the document's ranks should know."""
         results = ranking.compared.values()
         steps = sum(path.comparisons for path in ranking.merges)
@@ -312,22 +312,7 @@ class PairS(ComparingJudge):
         ]
         if ranking.failed:
             notes.append(f"{len(ranking.failed)} other outputs of this document could not be compared")
-        low = [c.share for c in results if c.share < LOW_SHARE]  # NaN is none
-        if low:
-            notes.append(
-                f"little of the probability was on the asked words in {len(low)} of {len(results)} comparisons (at "
-                f"least {min(low):.1%})"
-            )
-        if self.comparer.samples:
-            notes.append(
-                f"not from log-probabilities: {self.comparer.samples} answers drawn a comparison at temperature "
-                f"{self.temperature:g}"
-            )
-        if self.order == "both":
-            notes.append(
-                f"the two orders disagreed in {sum(bool(c.flipped) for c in results)} of {len(results)} comparisons"
-            )
-        return notes + list(dict.fromkeys(note for c in results for note in c.notes))
+        return notes + self.cautions(results)
 
     # -- prompts
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import math
 import re
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, Literal, TypeVar, Unpack, cast
@@ -160,7 +160,17 @@ def said_word(text: str, words: Sequence[str]) -> tuple[int, int] | None:
     return None
 
 
-class ComparisonLayout(Layout):
+class MaterialLayout(Layout):
+    """A prompt whose texts are laid out together."""
+
+    def shown(self, signature: type[dspy.Signature], inputs: Mapping[str, Any]) -> dict[str, str]:
+        """The texts as in our own prompt."""
+        fields = super().shown(signature, inputs)
+        laid = Laid(self._material(tuple(signature.input_fields), inputs))
+        return {name: text for name, text in fields.items() if name in SHARED} | {"material": laid}
+
+
+class ComparisonLayout(MaterialLayout):
     """One word that says how output 2 compares with output 1.
 
     Instructions, task and aspect come first, then the document, then the two outputs: comparisons of one document
@@ -399,6 +409,27 @@ class ComparingJudge(OneAspectJudge):
     async def acompare(self, item: Item, other: str, lm: LanguageModel) -> Comparison:
         """How the item's output compares with another one. Raises CallError."""
         return await self.comparer.acompare(item, other, lm, **self.known())
+
+    def cautions(self, made: Collection[Comparison]) -> list[str]:
+        """What a reader of a score that rests on these comparisons should know."""
+        notes = []
+        if low := [c.share for c in made if c.share < LOW_SHARE]:  # NaN is none
+            notes.append(
+                f"little of the probability was on the asked words in {len(low)} of {len(made)} comparisons (at least "
+                f"{min(low):.1%})"
+            )
+        counted = self.comparer.counted
+        if number := counted or self.comparer.samples:
+            lacks = self.reading != "samples" and not counted
+            why = "; the judge was made for log-probabilities, which this model lacks" if lacks else ""
+            notes.append(
+                f"{'' if counted else 'not '}from log-probabilities: {number} answers drawn a comparison at "
+                f"temperature {self.temperature:g}{why}"
+            )
+        if self.order == "both":
+            flips = sum(bool(c.flipped) for c in made)
+            notes.append(f"the two orders disagreed in {flips} of {len(made)} comparisons")
+        return notes + list(dict.fromkeys(note for c in made for note in c.notes))
 
     def comparison_prompt(self, item: Item, other: str) -> list[Message]:
         return self.comparer.predict.messages(self.comparer.inputs(item, other, **self.known()))

@@ -23,7 +23,7 @@ from ..aspects import Aspect, Task
 from ..models.lm import Connection, LanguageModel, language_model
 from ..models.transport import Message
 from ..registry import judges
-from .comparison import LOW_SHARE, ComparingJudge, Comparison, settled
+from .comparison import ComparingJudge, Comparison, settled
 from .references import ReferenceStore, reference_key, reference_store
 from .synthesis import FAMILIES, FEWEST, MOST, ReferenceSet, ReferenceWriter, Target, length_guide
 
@@ -216,7 +216,7 @@ class PairwiseDirectScorer(ComparingJudge):
             percent=percent,
             explanation=in_words(compared, references),
             repaired=any(c.repaired for c in compared.values()),
-            notes=tuple(self._cautions(compared, references, failures)),
+            notes=tuple(self._notes(compared, references, failures)),
             details=Vectors.of(compared),
             usage=sum((getattr(e, "usage", Usage()) for e in failures.values()), usage),
             raw=raw,
@@ -241,7 +241,7 @@ class PairwiseDirectScorer(ComparingJudge):
             {level: c for level, c in pairs if isinstance(c, CallError)},
         )
 
-    def _cautions(
+    def _notes(
         self, compared: Mapping[int, Comparison], references: ReferenceSet, failures: Mapping[int, CallError]
     ) -> list[str]:
         notes = [f"level {n} has no reference: {why}" for n, why in references.left_out.items()]
@@ -249,26 +249,12 @@ class PairwiseDirectScorer(ComparingJudge):
         if len(compared) < self.levels:
             kept = ", ".join(map(str, compared))
             notes.append(f"the score rests on levels {kept}, which keep their weights; its range is theirs alone")
-        low = [n for n, c in compared.items() if c.share < LOW_SHARE]  # NaN is none
-        if low:
-            least = min(compared[n].share for n in low)
-            where = ", ".join(map(str, low))
-            notes.append(f"little of the probability was on the asked words (level {where}; at least {least:.1%})")
-        if any(c.answers for c in compared.values()):
+        notes += self.cautions(compared.values())
+        if self.comparer.counted or self.comparer.samples:
             error = 50.0 * math.sqrt(sum((n * c.error) ** 2 for n, c in compared.items())) / sum(compared)
             text = "unknown from one answer" if math.isnan(error) else f"±{error:.1f} of 100"
-            counted = self.comparer.counted
-            lacks = self.reading != "samples" and not counted
-            why = "; the judge was made for log-probabilities, which this model lacks" if lacks else ""
-            if number := counted or self.comparer.samples:
-                notes.append(
-                    f"{'' if counted else 'not '}from log-probabilities: {number} answers drawn a comparison at "
-                    f"temperature {self.temperature:g}, standard error {text}{why}"
-                )
-        if self.order == "both":
-            flips = sum(bool(c.flipped) for c in compared.values())
-            notes.append(f"the two orders disagreed at {flips} of {len(compared)} levels")
-        return notes + list(dict.fromkeys(note for c in compared.values() for note in c.notes))
+            notes.append(f"standard error of the score: {text}")
+        return notes
 
     def prompts(self, item: Item) -> dict[str, list[Message]]:
         writing = self.writer.inputs(item, self.target(), 1)

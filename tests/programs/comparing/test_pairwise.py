@@ -161,7 +161,7 @@ def test_low_shares_are_reported(scripted: MakeScripted, tmp_path: Path) -> None
     odds = {"Better": 0.2, "Worse": 0.1}  # the rest lies on other words
     lm, _ = scripted(Model(lambda level, _: odds if level == 2 else steps(level, "")), logprobs=True)
     notes = scorer(tmp_path, lm).score("D", "One.").notes
-    assert notes[0] == "little of the probability was on the asked words (level 2; at least 30.0%)"
+    assert notes[0] == "little of the probability was on the asked words in 1 of 5 comparisons (at least 30.0%)"
 
 
 def test_both_orders_say_how_often_they_disagree(scripted: MakeScripted, tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_both_orders_say_how_often_they_disagree(scripted: MakeScripted, tmp_pat
     model = Model(steps)
     lm, _ = scripted(answer, logprobs=True)
     verdict = scorer(tmp_path, lm, order="both").score("D", "One.")
-    assert "the two orders disagreed at 2 of 5 levels" in verdict.notes
+    assert "the two orders disagreed in 2 of 5 comparisons" in verdict.notes
     assert isinstance(verdict.details, Vectors)
     assert verdict.details.flipped == (False, True, True, False, False)
     assert model.comparisons == 10
@@ -200,8 +200,9 @@ def test_drawn_answers_are_named_with_their_error(scripted: MakeScripted, tmp_pa
     # s = 1 + 0 − 3 = −2 of ±6 → 33.33
     assert verdict.percent == pytest.approx(50 * (1 - 2 / 6))
     # level 2: variance 1, √(1/3); of the score 50·2·.57735/6 = 9.6
-    assert verdict.notes[0] == (
-        "not from log-probabilities: 4 answers drawn a comparison at temperature 0.8, standard error ±9.6 of 100"
+    assert verdict.notes == (
+        "not from log-probabilities: 4 answers drawn a comparison at temperature 0.8",
+        "standard error of the score: ±9.6 of 100",
     )
     assert judge.calls_per_row() == 12
     assert {r.temperature for r in transport.requests[3:]} == {0.8}
@@ -223,7 +224,8 @@ def test_a_judge_for_log_probabilities_says_that_it_lacks_them(scripted: MakeScr
     lm, _ = scripted(Model(lambda *_: "Better", logprobs=False))
     verdict = scorer(tmp_path, lm, reading="probabilities", samples=1).score("D", "One.")
     assert verdict.percent == 100.0
-    assert "standard error unknown from one answer; the judge was made for log-probabilities" in verdict.notes[0]
+    assert "; the judge was made for log-probabilities" in verdict.notes[0]
+    assert verdict.notes[1] == "standard error of the score: unknown from one answer"
 
 
 # Failures
