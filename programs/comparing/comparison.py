@@ -160,17 +160,7 @@ def said_word(text: str, words: Sequence[str]) -> tuple[int, int] | None:
     return None
 
 
-class MaterialLayout(Layout):
-    """A prompt whose texts are laid out together."""
-
-    def shown(self, signature: type[dspy.Signature], inputs: Mapping[str, Any]) -> dict[str, str]:
-        """The texts as in our own prompt."""
-        fields = super().shown(signature, inputs)
-        laid = Laid(self._material(tuple(signature.input_fields), inputs))
-        return {name: text for name, text in fields.items() if name in SHARED} | {"material": laid}
-
-
-class ComparisonLayout(MaterialLayout):
+class ComparisonLayout(Layout):
     """One word that says how output 2 compares with output 1.
 
     Instructions, task and aspect come first, then the document, then the two outputs: comparisons of one document

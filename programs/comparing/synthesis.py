@@ -27,9 +27,9 @@ from ..models.lm import LanguageModel
 from ..models.transport import Reply
 from ..prompting import answers
 from ..prompting.answers import without_thoughts
-from ..prompting.layouts import Read, block
+from ..prompting.layouts import Layout, Read, block
 from ..prompting.predict import Evaluator, JudgePredict, answer_of, called, carrying
-from .comparison import MaterialLayout, sampled
+from .comparison import sampled
 
 #: Raise it with any change of the prompts here: references of another version are written again.
 PROMPT_VERSION = 1
@@ -116,7 +116,7 @@ def writing_order(levels: int) -> list[int]:
     return order
 
 
-class WritingLayout(MaterialLayout):
+class WritingLayout(Layout):
     """A text and nothing else. What is asked for stands last, so that all levels of a document share what is before."""
 
     def rules(self, inputs: Mapping[str, Any]) -> str:

@@ -12,8 +12,6 @@ import pytest
 
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.models.lm import Connection, language_model
-from judgesmith.programs.pointwise.direct import DirectScorer
-from judgesmith.programs.several_aspects import AspectsJudge
 
 TOWNS = ["Ashford", "Barrow", "Corby", "Dover", "Epsom", "Falmouth", "Gosport", "Harlow", "Ilkeston", "Jarrow",
          "Kendal", "Leeds", "Malton", "Newark", "Otley"]  # fmt: skip
@@ -273,10 +271,7 @@ def test_the_report(discern: Any, answering: Any, texts: Path, judge_file: Path,
 # -- several metrics, repeats, weights
 
 
-def test_aspects_of_one_judge_with_weights(discern: Any, server: Any, fake: Any, texts: Path, tmp_path: Path) -> None:
-    judges = {name: DirectScorer(f"summarization/{name}") for name in ("fluency", "coherence")}
-    AspectsJudge(judges, lm=language_model("openai/fake", connection=Connection(server.base))).save(tmp_path / "j.json")
-
+def test_metrics_with_weights(discern: Any, server: Any, fake: Any, texts: Path, tmp_path: Path) -> None:
     def answer(ask: Any) -> str:
         if ask.step == "probe":
             return str(fake.sensible(ask))
@@ -286,7 +281,7 @@ def test_aspects_of_one_judge_with_weights(discern: Any, server: Any, fake: Any,
     server.answer = answer
     weights = tmp_path / "w.csv"
     weights.write_text("perturbation,fluency,coherence\ntypos,1,0\nshuffle,0,1\n")
-    command = (tmp_path / "j.json", texts, "--metrics", "summarization/fluency,summarization/coherence", "--weights",
+    command = ("direct@openai/fake", texts, "--metrics", "summarization/fluency,summarization/coherence", "--weights",
                weights, "--perturb", "typos:minor")  # fmt: skip
     report = discern(*command, "--perturb", "shuffle:minor", "--json").json
     assert report["metrics"] == ["fluency", "coherence"]

@@ -128,31 +128,6 @@ def test_a_verdict_is_json_and_read_again() -> None:
     assert again.to_dict() == verdict.to_dict()
 
 
-def test_fastapi_returns_verdicts(judge: ActiveCritic) -> None:
-    fastapi = pytest.importorskip("fastapi")
-    from fastapi.testclient import TestClient
-
-    app = fastapi.FastAPI()
-
-    async def asynchronous(output: str) -> Any:
-        return await judge.ascore("s", output)
-
-    def synchronous(output: str) -> Any:
-        return judge.score("s", output)
-
-    def typed(output: str) -> js.Verdict:
-        return judge.score("s", output)
-
-    for route in (asynchronous, synchronous, typed):
-        app.get(f"/{route.__name__}")(route)
-    client = TestClient(app)
-    for route in ("synchronous", "asynchronous", "typed", "asynchronous"):
-        assert client.get(f"/{route}", params={"output": "r007"}).json()["score"] == 7
-        failed = client.get(f"/{route}", params={"output": " "})
-        assert (failed.status_code, failed.json()["score"]) == (200, None)
-        assert failed.json()["failure"] == "the output is empty"
-
-
 # -- where the model is, and where it is not
 
 

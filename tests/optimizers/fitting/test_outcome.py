@@ -12,7 +12,6 @@ from judgesmith.agreement.decisions import (
     on_all,
     pairwise_when_drawn,
 )
-from judgesmith.agreement.resampling import estimates_of
 from judgesmith.datasets.records import Labels, Row
 from judgesmith.errors import ArtifactError
 from judgesmith.optimizers.fitting.outcome import fit_decision, fit_preference, places_of
@@ -45,14 +44,6 @@ def test_measures() -> None:
     # document a: right; b: people say equal, left out; c: the scores are equal, half
     scores, human = np.array([2.0, 1, 5, 1, 3, 3]), np.array([1.0, 0, 0.5, 0.5, 1, 0])
     assert pairwise_when_drawn(scores, human, list("aabbcc"))(np.ones((1, 3))) == 0.75
-
-
-def test_an_interval_resamples_groups() -> None:
-    x, human = np.arange(40.0), places(*([0] * 20 + [1] * 20))
-    (found,) = estimates_of(auc_when_drawn(x, human, np.arange(40)), 40, 1000, 0.95, 0)
-    assert (found.low, found.high) == (1.0, 1.0)
-    (alone,) = estimates_of(auc_when_drawn(x, human, np.zeros(40, dtype=np.intp)), 1, 1000, 0.95, 0)
-    assert math.isnan(alone.low) and math.isnan(alone.high)
 
 
 def test_the_cut_stands_in_the_widest_gap_that_agrees_best() -> None:

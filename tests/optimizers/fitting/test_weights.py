@@ -88,17 +88,6 @@ def test_a_ridge_by_hand() -> None:
         assert fit_weights(useless, human, penalty=0.1) is None
 
 
-def test_the_penalty_shares_out_what_equal_columns_say() -> None:
-    rng = np.random.default_rng(0)
-    human = rng.uniform(0, 100, 40)
-    first = noisy(rng, human, 10)
-    twins = np.stack([first, noisy(rng, first, 1)], axis=1)
-    free, bound = (fit_weights(twins, human, penalty=penalty) for penalty in (1e-6, 10.0))
-    assert free is not None and bound is not None
-    assert abs(bound[0] / bound.sum() - 0.5) < 0.01
-    assert abs(free[0] / free.sum() - 0.5) > 0.1
-
-
 @settings(deadline=None, max_examples=25)
 @given(st.integers(0, 10_000), st.integers(1, 5), st.floats(0.01, 10))
 def test_weights_are_positive_and_people_may_use_any_scale(seed: int, count: int, penalty: float) -> None:

@@ -7,13 +7,11 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import dspy
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import judgesmith as js
-from judgesmith.optimizers.search.random import CorrelationRandomSearch
 from judgesmith.programs.baselines.pairs import ALONE, NO_OTHERS, PairS, Path, merged
 from judgesmith.programs.models.transport import Reply, Request, TokenChoice, Unanswered
 
@@ -304,32 +302,3 @@ def test_without_log_probabilities_answers_are_counted(scripted: MakeScripted) -
 
 
 # Saved and compiled
-
-
-def test_compiling_shows_labelled_examples_of_other_documents(scripted: MakeScripted) -> None:
-    seen: list[Request] = []
-    model = Model(sharp)
-
-    def answer(request: Request) -> Any:
-        seen.append(request)
-        return model(request)
-
-    lm, _ = scripted(answer, logprobs=True)
-    rows = [
-        dspy.Example(source=f"Document {d}.", output=f"Output {i} of {d}.", context=None, reference=None,
-                     score=25.0 * i, group=str(d), document=str(d), system=f"s{i}")
-        .with_inputs("source", "output", "context", "reference")
-        for d in range(4) for i in range(4)
-    ]  # fmt: skip
-    search = CorrelationRandomSearch(candidates=2, max_demos=2, level="sample", seed=1)
-    compiled = search.compile(PairS("fluency", lm=lm), trainset=rows)
-    assert isinstance(compiled, PairS)
-    assert search.record is not None
-    assert search.record.zero_shot.failed == 0
-    assert search.record.selected.agreement.q == pytest.approx(3.0)  # every document is ranked as people did
-    shown = [r for r in seen if "Examples that people scored" in r.messages[0]["content"]]
-    assert shown
-    for request in shown:
-        own = request.messages[-1]["content"].split("<source>\n")[1].split("\n")[0]
-        assert own not in request.messages[0]["content"]
-        assert "of 100" in request.messages[0]["content"]

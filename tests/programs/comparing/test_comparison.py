@@ -247,18 +247,6 @@ def test_log_probabilities_that_are_missing_at_the_answer_are_said(scripted: Mak
 # Prompts
 
 
-def test_comparisons_of_one_document_share_all_before_the_outputs() -> None:
-    comparer = PairwiseComparer()
-    seen = []
-    for output, other in (("One.", "Two."), ("Three.", "Four.")):
-        inputs = comparer.inputs(Item(output, "The document.", "Facts."), other, task="T", aspect="A", name="fluency")
-        system, user = comparer.predict.messages(inputs)
-        seen.append((system["content"], user["content"].split("Output 1:")[0]))
-    assert seen[0] == seen[1]
-    assert "The document." in seen[0][1] and "Facts." in seen[0][1]
-    assert "in fluency? Answer with one word" in seen[0][0]
-
-
 # Demonstrations
 
 

@@ -284,8 +284,7 @@ def test_a_level_left_out_is_noted(scripted: MakeScripted, tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     "options",
-    [{"aspect": "nonsense"}, {"levels": 1}, {"form": "maybe"}, {"order": "random"}, {"reading": "said"}, {"samples": 0},
-     {"temperature": 0.0}, {"family": "poem"}, {"writer": "openai/https://evil.example"},
+    [{"levels": 1}, {"family": "poem"}, {"writer": "openai/https://evil.example"},
      {"criteria": [Criterion("a", "b"), Criterion("c", "d")]}],
 )  # fmt: skip
 def test_options_that_make_no_sense_are_refused(options: dict[str, Any]) -> None:

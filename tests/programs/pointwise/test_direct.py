@@ -8,7 +8,7 @@ import pytest
 import judgesmith as js
 from judgesmith.programs.models.transport import Reply
 from judgesmith.programs.pointwise.direct import DirectScorer
-from judgesmith.signatures.values import Criterion, Item, Scale
+from judgesmith.signatures.values import Scale
 
 MakeScripted = Any  # the fixture of conftest.py, which tests cannot import
 
@@ -47,12 +47,3 @@ def test_an_expectation_that_the_model_cannot_give_is_said(scripted: MakeScripte
     verdict = DirectScorer("fluency", reading="expected", lm=lm).score("s", "o")
     assert verdict.percent == 75.0
     assert verdict.notes == ("no log-probabilities at the score; the stated number was taken",)
-
-
-def test_what_the_prompt_says(scripted: MakeScripted) -> None:
-    judge = DirectScorer("wit", criteria=[Criterion("wit", "It makes one smile.")], task="Jokes were <task> told.")
-    ((system, _),) = judge.previews(Item("o", "s", "c", "r")).values()
-    system = system["content"]
-    assert "wit: It makes one smile." in system and "Jokes were ‹task> told." in system
-    known = DirectScorer("summarization/coherence")
-    assert known.aspect == "coherence" and known.knowledge.description
