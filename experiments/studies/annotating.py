@@ -23,7 +23,7 @@ from ...programs.models.lm import Connection
 from ...programs.openlgauge.judge import OpeNLGauge
 from ...running.console import Watch
 from ...running.opening import open_model, open_others, rows_file
-from ...scoring.scoring import score_file
+from ...scoring.scoring import Run, score_file
 from ...signatures.values import Scale
 from .paper import Joined, PaperRow, PaperTable, published_row, slug
 
@@ -80,7 +80,7 @@ def annotate(table: PaperTable, column: str, asked: Asked, folder: Path, where: 
     ]
     write_whole(folder / "rows.jsonl", "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
     with Watch(f"annotating {column}", len(labels)) as watch:
-        score_file(judge, folder / "rows.jsonl", folder / "scored.jsonl", watch=watch)
+        score_file(Run(judge, folder / "scored.jsonl", watch=watch), folder / "rows.jsonl")
     return labels, folder / "scored.jsonl"
 
 

@@ -25,7 +25,7 @@ from judgesmith.programs.openlgauge.judge import OpeNLGauge
 from judgesmith.programs.outcome import Calibration
 from judgesmith.programs.registry import judges
 from judgesmith.running import opening
-from judgesmith.scoring.scoring import score_file
+from judgesmith.scoring.scoring import Run, score_file
 from judgesmith.signatures.values import Criterion, CriterionScore, Item, Scale
 
 PROVENANCE: dict[str, Any] = {
@@ -228,7 +228,7 @@ def test_scoring_and_evaluating_bear_any_provenance(value: Any, key: str, folder
     path.write_text(written(forged), encoding="utf-8")
     judge = opened(path, rows)
     if judge is not None:
-        summary = score_file(judge, rows, output, existing="overwrite")
+        summary = score_file(Run(judge, output), rows, existing="overwrite")
         assert summary.rows == 1
         line = json.loads(output.read_text().splitlines()[0])
         assert line["verdict"]["score"] is None or 0 <= line["verdict"]["score"] <= 100

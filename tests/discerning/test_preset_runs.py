@@ -96,7 +96,7 @@ def test_a_dry_run_shows_texts_perturbations_and_calls(discern: Any, server: Any
         (["discern", "metric/chrf", "--preset", "dhp/story"], "bench/dhp_story: it is not here and cannot be fetched"),
         (["discern", "metric/chrf", "--preset", "dhp/nothing"], "--preset dhp/nothing: there is no such preset"),
         (["discern", "metric/chrf", "TEXTS", "--preset", "pairwise"], "there is no option of that name"),
-        (["compile", "--no-labels", "--preset", "dhp/story"], "perturb: how `judgesmith discern` changes texts"),
+        (["compile", "--no-labels", "--preset", "dhp/story"], "texts: there is no option of that name"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_said_in_one_line(

@@ -324,7 +324,7 @@ def test_rows_that_the_judge_learnt_from_are_marked(
 MEMORY = """
 import json, resource, sys
 from pathlib import Path
-from judgesmith.scoring.scoring import score_file
+from judgesmith.scoring.scoring import Run, score_file
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.models.lm import LanguageModel
 from judgesmith.signatures.values import Verdict
@@ -346,9 +346,9 @@ def write(name, rows):
     return folder / name
 
 judge = Parrot("vanilla", explain="before", reading="said", lm=LanguageModel("test/parrot", None, identity="parrot"))
-score_file(judge, write("few.jsonl", 2000), folder / "few.out.jsonl")
+score_file(Run(judge, folder / "few.out.jsonl"), write("few.jsonl", 2000))
 before = peak()
-summary = score_file(judge, write("many.jsonl", 20000), folder / "many.out.jsonl")
+summary = score_file(Run(judge, folder / "many.out.jsonl"), write("many.jsonl", 20000))
 again = score_file(judge, folder / "many.jsonl", folder / "many.out.jsonl")
 print(json.dumps({"rows": summary.rows, "resumed": again.resumed, "grown": peak() - before}))
 """

@@ -63,14 +63,14 @@ def _score(rows: Path, judge_file: Path, lm: str) -> Path:
     from ..reports.spans import render
     from ..running.console import Watch, out
     from ..running.opening import open_judge, quiet
-    from ..scoring.scoring import Run, rows_for, score_rows
+    from ..scoring.scoring import Run, score_file
     from ..signatures.values import Verdict
 
     scored, page = judge_file.with_suffix(".scored.jsonl"), judge_file.with_suffix(".html")
     with quiet():
         judge = open_judge(judge_file, lm)
         with Watch("scoring") as watch:
-            score_rows(Run(judge, scored, False, watch), rows_for(scored, rows), "overwrite")
+            score_file(Run(judge, scored, watch=watch), rows, existing="overwrite")
         out.rule("New outputs, judged by the saved file")
         flagged = []
         for row, record in iter_rows(scored):
@@ -83,5 +83,5 @@ def _score(rows: Path, judge_file: Path, lm: str) -> Path:
                 f"\n[yellow]{', '.join(map(escape, flagged))} addresses the judge: what asks for a score was left out "
                 "of the prompt, and the row is flagged for a person to look at.[/yellow]"
             )
-        write_whole(page, render(read_scored(scored), "New outputs, judged by the demo's judge"))
+        write_whole(page, render(read_scored(scored)))
     return page

@@ -55,7 +55,7 @@ class Score(Command, Rows, Reach, LimitOptions, Json):
         from ..running.console import Watch, out, print_json
         from ..running.opening import is_address, open_judge, quiet
         from .deferral import mark_deferred, refuse_deferring
-        from .scoring import Existing, plan, score_file
+        from .scoring import Existing, Run, plan, score_file
 
         target = self.output or _beside(self.rows)
         if self.overwrite and self.retry_failed:
@@ -89,10 +89,8 @@ class Score(Command, Rows, Reach, LimitOptions, Json):
                     made = open_judge(self.judge, self.lm, where)
                     if self.defer is not None:
                         refuse_deferring(Path(target), made.sureness is not None)
-                    summary = score_file(
-                        made, path, Path(target), columns=roles, limit=limit, existing=existing, raw=self.raw,
-                        watch=watch, limits=limits,
-                    )  # fmt: skip
+                    run = Run(made, Path(target), self.raw, watch, limits)
+                    summary = score_file(run, path, columns=roles, limit=limit, existing=existing)
             left = None if self.defer is None else mark_deferred(Path(target), self.defer)
             data = summary.to_dict() | {"output": target, "deferred": left}
             print_json(data) if self.as_json else _tell(summary, target, left)

@@ -153,16 +153,12 @@ class Run:
 
 
 def score_file(
-    judge: Judge,
+    run: Run,
     source: Path,
-    output: Path,
     *,
     columns: Mapping[str, str] | None = None,
     limit: int | None = None,
     existing: Existing = "continue",
-    raw: bool = False,
-    watch: Watch | None = None,
-    limits: Limits | None = None,
 ) -> ScoreSummary:
     """Judge every row of a file. existing: an output that exists already is continued, if the same judge wrote it
     from the same rows; or it is overwritten, or its failed rows are judged again. A judge of whole documents (`PairS`)
@@ -173,10 +169,10 @@ def score_file(
     OptionError for an output that is the input or belongs to another judge or input, ModelError where the model cannot
     be used, OutageError where it answers no more, BudgetError over the limits.
     """
-    if output.exists() and source.exists() and output.samefile(source):
-        raise OptionError(f"{output} is the input; give another -o")
+    if run.output.exists() and source.exists() and run.output.samefile(source):
+        raise OptionError(f"{run.output} is the input; give another -o")
     rows = itertools.islice(iter_rows(source, columns=columns), limit)
-    return score_rows(Run(judge, output, raw, watch, limits or Limits()), rows, existing)
+    return score_rows(run, rows, existing)
 
 
 def plan(
