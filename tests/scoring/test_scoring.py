@@ -45,7 +45,7 @@ def test_an_empty_output_fails_and_is_not_sent(server: Any, score: Any, tmp_path
 
 
 def test_repaired_answers_are_counted(server: Any, fake: Any, score: Any, rows_file: Rows) -> None:
-    server.answer = lambda ask: "I give it 70/100." if ask.step == "score" else fake.sensible(ask)
+    server.answer = lambda ask: "**70**" if ask.step == "score" else fake.sensible(ask)
     done = score(rows_file(6))
     assert (done.code, done.json["scored"], done.json["repaired"]) == (0, 6, 6)
 
