@@ -59,7 +59,7 @@ def comparisons(
 
 
 def _warnings(aspect: Aspect, level: Level, how: How, pairs: int) -> list[str]:
-    """What is known of the false alarms of these tests, by the simulation in tests/discerning/test_false_alarms.py."""
+    """What is known of the false alarms of these tests, by simulation: experiments/results/intervals.md."""
     units = aspect.only(np.ones(len(aspect.y), dtype=np.bool_))
     result = [WILLIAMS_NOTE] if level == "pooled" and aspect.repeated() else []
     if units.systems >= 3:
@@ -78,7 +78,7 @@ def _warnings(aspect: Aspect, level: Level, how: How, pairs: int) -> list[str]:
 
 def _compare(aspect: Aspect, a: str, b: str, level: Level, how: How) -> dict[str, Any]:
     x_a, x_b, y = aspect.x[a], aspect.x[b], aspect.y
-    coefficient = cast(Coefficient, "sum" if how.by == "q" else how.by)
+    coefficient = cast(Coefficient, "sum" if how.compare_by == "q" else how.compare_by)
     documents = aspect.doc if level != "system" else aspect.units
     measure = Measure(y, documents=documents, systems=aspect.sys, level=level, coefficient=coefficient)
     drawing: Any = {"rounds": how.rounds, "seed": how.seed}
@@ -89,7 +89,7 @@ def _compare(aspect: Aspect, a: str, b: str, level: Level, how: How) -> dict[str
         "b": b,
         "aspect": aspect.name,
         "level": level,
-        "coefficient": how.by,
+        "coefficient": how.compare_by,
         "difference": drawn.value,
         "low": drawn.low,
         "high": drawn.high,

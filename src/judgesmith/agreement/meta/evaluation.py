@@ -212,5 +212,5 @@ def meta_evaluate(
     return MetaEvaluation(
         **{name: pd.DataFrame(rows, columns=FRAMES[name].split()) for name, rows in frames.items()},
         notes=tuple(dict.fromkeys(notes)),
-        settings=kept | {"levels": list(levels), "coefficients": reported, "compare_by": how.by},
+        settings=kept | {"levels": list(levels), "coefficients": reported, "compare_by": how.compare_by},
     )

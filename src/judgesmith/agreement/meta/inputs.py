@@ -18,7 +18,7 @@ Named = Literal[
     "pearson", "spearman", "kendall", "q", "accuracy", "accuracy_cross", "kappa", "auc",
     "balanced-accuracy", "pairwise",
 ]  # fmt: skip
-ComparedBy = Literal["pearson", "spearman", "kendall", "q", "sum"]
+ComparedBy = Literal["pearson", "spearman", "kendall", "q"]
 COEFFICIENTS: tuple[str, ...] = get_args(Named)
 #: Those of categories, of pass and fail, and of preferences; the level that each is of, and those that each kind of
 #: human ratings has unasked.
@@ -100,10 +100,6 @@ class EvaluationOptions(Options):
     seed: int = option(0, "Decides the resamples.")
     compare: bool = option(True, "Test judges against each other; above 8 judges each against the first.")
     compare_by: ComparedBy = option("spearman", "The coefficient that judges are compared by.")
-
-    @property
-    def by(self) -> str:
-        return "q" if self.compare_by == "sum" else self.compare_by
 
     @property
     def reported(self) -> list[str]:
