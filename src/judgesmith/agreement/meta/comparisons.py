@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -78,7 +78,7 @@ def _warnings(aspect: Aspect, level: Level, how: How, pairs: int) -> list[str]:
 
 def _compare(aspect: Aspect, a: str, b: str, level: Level, how: How) -> dict[str, Any]:
     x_a, x_b, y = aspect.x[a], aspect.x[b], aspect.y
-    coefficient = cast(Coefficient, "sum" if how.compare_by == "q" else how.compare_by)
+    coefficient: Coefficient = "sum" if how.compare_by == "q" else how.compare_by
     documents = aspect.doc if level != "system" else aspect.units
     measure = Measure(y, documents=documents, systems=aspect.sys, level=level, coefficient=coefficient)
     drawing: Any = {"rounds": how.rounds, "seed": how.seed}
