@@ -174,12 +174,6 @@ def test_ids_on_one_side_only_are_said_and_count_as_failed(run: Run, scored: str
     assert "10 rows of other.jsonl are not in mine.scored.jsonl" in note
 
 
-def test_a_system_can_be_left_out(run: Run, scored: str) -> None:
-    found = as_json(run, scored, "--without-system", "s0")
-    assert found["judges"]["mine"]["overall"]["pooled"]["spearman"]["n"] == 48
-    assert {r["system"] for r in found["ranks"]} == {"s1", "s2", "s3", "s4"}
-
-
 def test_rows_that_the_judge_learnt_from_are_said(run: Run, tmp_path: Path) -> None:
     found = as_json(run, write(tmp_path / "seen.jsonl", rows(seen=True)))
     assert any("60 of the rows were used to compile the judge" in note for note in found["notes"])
@@ -228,7 +222,6 @@ def test_files_that_cannot_be_joined(run: Run, scored: str, tmp_path: Path, chan
         (["--judge", "=x"], "--judge '=x' is not of the form"),
         (["--judge", "verdict.score", "--judge", "verdict.score"], "is named twice"),
         (["--judge", "metric/nist"], "no metric metric/nist"),
-        (["--without-system", "s9"], "--without-system 's9'"),
         (["-o", "report.pdf"], "name it .html"),
         (["--fail-under", "rho>=0.4"], "not of the form"),
     ],

@@ -80,7 +80,6 @@ def evaluation_page(place: Path, rows: int) -> str:
         judge: {name: np.clip(y + rng.normal(0, 1 + k / 2, rows), 1, 5) for name, y in human.items()}
         for k, judge in enumerate(JUDGES)
     }
-    {judge: [f"{judge} says of row {k} why it is so" for k in range(rows)] for judge in JUDGES}
     data = Judged("rows.jsonl", read, human, judges)
     scale = dict.fromkeys(ASPECTS, (1.0, 5.0))
     found = meta_evaluate(

@@ -122,7 +122,6 @@ def evaluation_page(_: Path, __: Path) -> str:
         for k in range(n)
     ]  # fmt: skip
     ratings = {aspect: np.clip(y[:, None] + rng.normal(0, 0.7, (n, 3)), 1, 5).round() for aspect, y in human.items()}
-    {name: [f"Of row {k}: it keeps to the source. {HOSTILE}" for k in range(n)] for name in JUDGES[:2]}
     data = Judged("summeval.jsonl", rows, human, judges, ratings=ratings)
     data.scales |= dict.fromkeys(ASPECTS, (1.0, 5.0))
     result = meta_evaluate(

@@ -101,7 +101,7 @@ def _scores(file: File, name: str) -> Vector:
 
 def _people(file: File, aspect: str | None) -> tuple[str, Vector]:
     found = Judged(file.origin)
-    read_people(found, file, file.rows, file.records, [aspect] if aspect else (), None)
+    read_people(found, file, [aspect] if aspect else (), None)
     if len(found.human) > 1:
         raise OptionError(f"{file.origin} has human ratings for {some(found.human)}; choose one with --aspect")
     return next(iter(found.human.items()))

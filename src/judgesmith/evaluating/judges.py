@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from ..agreement.correlation import Vector
-from ..datasets.records import Row
 from ..errors import ArtifactError, LabelsError, OptionError
 from ..optimizers.seen import Seen
 from ..programs import artifact
@@ -66,26 +65,9 @@ class Wanted:
     human: Sequence[str] = ()
     judges: Sequence[str] = ()
     columns: Mapping[str, str] | None = None
-    without_systems: Sequence[str] = ()
     scale: tuple[float, float] | None = None
     limit: int | None = None
     unseen: bool = False
-
-
-@dataclass(frozen=True)
-class _Reading:
-    """What judges' scores are looked for in. base: the file of the rows, of which `rows` and `records` are left;
-    place: of each id among them."""
-
-    joined: Judged
-    base: File
-    records: Sequence[Mapping[str, Any]]
-    files: Sequence[File]
-    place: Mapping[str, int]
-
-    @property
-    def rows(self) -> Sequence[Row]:
-        return self.joined.rows
 
 
 def read_judged(sources: Sequence[str], wanted: Wanted) -> Judged:
@@ -99,23 +81,16 @@ def read_judged(sources: Sequence[str], wanted: Wanted) -> Judged:
     if not files:
         raise OptionError("name a file with scores, or a benchmark such as bench/summeval")
     base = files[0]
-    joined = Judged(base.origin)
-    keep = [i for i, row in enumerate(base.rows) if (row.system or "") not in wanted.without_systems]
-    systems = sorted({row.system for row in base.rows if row.system})
-    if missing := [name for name in wanted.without_systems if name not in systems]:
-        raise OptionError(f"--without-system {missing[0]!r}: {base.origin} has {some(systems)}")
-    rows, records = [base.rows[i] for i in keep], [base.records[i] for i in keep]
-    if not rows:
-        raise LabelsError(f"{base.origin}: no row is left without the systems {', '.join(wanted.without_systems)}")
-    place = places(base.origin, rows)
-    joined.rows = rows
-    read_people(joined, base, rows, records, wanted.human or _judged_aspects(rows, files, specs), wanted.scale)
+    if not base.rows:
+        raise LabelsError(f"{base.origin}: there is no row in it")
+    joined = Judged(base.origin, base.rows)
+    place = places(base.origin, base.rows)
+    read_people(joined, base, wanted.human or _judged_aspects(files, specs), wanted.scale)
     read_raters(joined, base, place)
-    reading = _Reading(joined, base, records, files, place)
     for spec in specs:
-        _judge(reading, spec)
+        _judge(joined, files, place, spec)
     for file in files:
-        _verdicts(reading, file, specs)
+        _verdicts(joined, files, place, file, specs)
     if not joined.judges:
         raise OptionError(
             f"{base.origin}: there is no judge's score in it; name one with --judge COLUMN, --judge metric/rougeL"
@@ -160,9 +135,9 @@ def _leave_out(joined: Judged) -> None:
 # Judges' scores ------------------------------------------------------------------------------------------------------
 
 
-def _judge(reading: _Reading, spec: Spec) -> None:
+def _judge(joined: Judged, files: Sequence[File], place: Mapping[str, int], spec: Spec) -> None:
     """Find the scores that `--judge` names: a saved judge, a reference metric, or a column of a file."""
-    joined, base = reading.joined, reading.base
+    base = files[0]
     path = _artifact(spec, base.names())
     name = path.stem if path is not None and spec.name == spec.column else spec.name
     if name in joined.judges:
@@ -176,7 +151,7 @@ def _judge(reading: _Reading, spec: Spec) -> None:
         items = [
             {"output": row.output, "source": row.source, "reference": row.reference,
              "references": references.get(row.doc_id)}
-            for row in reading.rows
+            for row in joined.rows
         ]  # fmt: skip
         verdicts = list(reference_metric(spec.column).score_many(items))
         scores = np.array([verdict.score for verdict in verdicts])
@@ -187,8 +162,11 @@ def _judge(reading: _Reading, spec: Spec) -> None:
     result: dict[str, Vector] = {}
     for aspect in joined.human:
         column = spec.column.replace(ASPECT, aspect.removeprefix("zscores."))
-        if (scores_of := _column(reading, column)) is not None:
-            result[aspect] = scores_of
+        holder = next((f for f in files if any(inside(record, column) is not None for record in f.records)), None)
+        if holder is not None:
+            result[aspect] = np.full(len(joined.rows), np.nan)
+            for i, j in _pairs(joined, place, holder):
+                result[aspect][i] = read_number(holder, holder.rows[j], column, inside(holder.records[j], column))
     if not result:
         raise LabelsError(f"there is no column {spec.column!r}; there are {some(base.names())}")
     joined.judges[spec.name] = result
@@ -211,92 +189,68 @@ def _artifact(spec: Spec, columns: Sequence[str]) -> Path | None:
     return path
 
 
-def _column(reading: _Reading, column: str) -> Vector | None:
-    rows, base = reading.rows, reading.base
-    cells = [inside(record, column) for record in reading.records]
-    if any(cell is not None for cell in cells):
-        return np.array([read_number(base, row, column, cell) for row, cell in zip(rows, cells, strict=True)])
-    values = np.full(len(rows), np.nan)
-    for file in reading.files:
-        if file is not base and any(inside(record, column) is not None for record in file.records):
-            for i, j in _joined_rows(reading, file):
-                values[i] = read_number(file, file.rows[j], column, inside(file.records[j], column))
-            return values
-    return None
-
-
-def _one_sided(reading: _Reading, name: str, other: Iterable[str]) -> None:
-    """Say which ids stand on one side only. Raises LabelsError if none stands on both."""
-    ids, place, origin, notes = set(other), reading.place, reading.base.origin, reading.joined.notes
-    missing = [i for i in place if i not in ids]
+def _pairs(joined: Judged, place: Mapping[str, int], file: File) -> list[tuple[int, int]]:
+    """(row here, row there) of equal ids, and a note on those that stand on one side only. Raises LabelsError where no
+    id is the same, or equal ones hold different outputs."""
+    index, origin = places(file.origin, file.rows), joined.origin
+    missing = [i for i in place if i not in index]
     if len(missing) == len(place):
         raise LabelsError(
-            f"no id of {origin} is in {name} ({next(iter(place))!r} here, {next(iter(ids), 'none')!r} there); the "
-            "files are joined by id"
+            f"no id of {origin} is in {file.origin} ({next(iter(place))!r} here, {next(iter(index), 'none')!r} there); "
+            "the files are joined by id"
         )
-    extra = len(ids) - (len(place) - len(missing))
+    pairs = [(place[identity], j) for identity, j in index.items() if identity in place]
     note = []
     if missing:
-        first = f"first: {missing[0]!r}"
-        note.append(f"{len(missing)} of {len(place)} rows of {origin} are not in {name} ({first}) and count as failed")
-    if extra:
-        note.append(f"{extra} rows of {name} are not in {origin} and are left out")
-    if note and "; ".join(note) not in notes:
-        notes.append("; ".join(note))
-
-
-def _joined_rows(reading: _Reading, file: File) -> list[tuple[int, int]]:
-    """(row here, row there) of equal ids. Raises LabelsError where they hold different outputs."""
-    index, rows = places(file.origin, file.rows), reading.rows
-    _one_sided(reading, file.origin, index)
-    pairs = [(reading.place[identity], j) for identity, j in index.items() if identity in reading.place]
+        note.append(
+            f"{len(missing)} of {len(place)} rows of {origin} are not in {file.origin} (first: {missing[0]!r}) and "
+            "count as failed"
+        )
+    if extra := len(index) - len(pairs):
+        note.append(f"{extra} rows of {file.origin} are not in {origin} and are left out")
+    if note and "; ".join(note) not in joined.notes:
+        joined.notes.append("; ".join(note))
     for i, j in pairs:
-        if rows[i].output != file.rows[j].output:
+        if joined.rows[i].output != file.rows[j].output:
             raise LabelsError(
-                f"id {rows[i].id!r} is another output in {file.origin} (row {file.rows[j].line}) than in "
-                f"{reading.base.origin} (row {rows[i].line}); give the rows ids of their own, or join files of the "
-                "same rows"
+                f"id {joined.rows[i].id!r} is another output in {file.origin} (row {file.rows[j].line}) than in "
+                f"{origin} (row {joined.rows[i].line}); give the rows ids of their own, or join files of the same rows"
             )
     return pairs
 
 
-def _verdicts(reading: _Reading, file: File, specs: Sequence[Spec]) -> None:
+def _verdicts(
+    joined: Judged, files: Sequence[File], place: Mapping[str, int], file: File, specs: Sequence[Spec]
+) -> None:
     """The verdicts of `judgesmith score`: {"verdict": {"score", …}} of JSON lines, judge_score of CSV."""
-    joined, rows, place, several = reading.joined, reading.rows, reading.place, len(reading.files) > 1
     nested = any(isinstance(record.get("verdict"), Mapping) for record in file.records)
     if not nested and "judge_score" not in file.names():
-        if file is not reading.base and not specs:
+        if file is not files[0] and not specs:
             raise LabelsError(f"{file.origin}: no row has a verdict; name the judge's column with --judge")
         return
-    if any(spec.column in ("verdict.score", "judge_score") for spec in specs) and not several:
+    if any(spec.column in ("verdict.score", "judge_score") for spec in specs) and len(files) == 1:
         return
-    if joined.origin == file.origin:
-        where = [(place[row.id], j) for j, row in enumerate(file.rows) if row.id in place]
-    else:
-        where = _joined_rows(reading, file)
+    where = _pairs(joined, place, file)
     name = _free(file.origin.split(".")[0] or "judge", joined.judges)
     verdicts = [verdict_of(record) or {} for record in file.records]
+    scores = np.full(len(joined.rows), np.nan)
+    said: list[tuple[Any, Any]] = [(None, None)] * len(joined.rows)
+    column = "verdict.score" if nested else "judge_score"
     for i, j in where:
-        record = file.records[j]
-        seen = record.get("seen", record.get("judge_seen"))
-        if seen is True or str(seen).lower() in ("true", "yes"):
+        record, verdict = file.records[j], verdicts[j]
+        if str(record.get("seen", record.get("judge_seen"))).lower() in ("true", "yes"):
             joined.seen.add(i)
         if record.get("defer") is True:
             joined.deferred.add(i)
+        scores[i] = read_number(file, file.rows[j], column, verdict.get("score"))
+        said[i] = verdict.get("category"), verdict.get("passed")
     humans = matched(joined, name, aspects_of(verdicts))
-    scores = np.full(len(rows), np.nan)
-    said: list[tuple[Any, Any]] = [(None, None)] * len(rows)
-    column = "verdict.score" if nested else "judge_score"
-    for i, j in where:
-        of = verdicts[j]
-        scores[i] = read_number(file, file.rows[j], column, of.get("score"))
-        said[i] = of.get("category"), of.get("passed")
     own_categories(joined, name, said, humans)
     joined.judges[name] = dict.fromkeys(humans, scores)
     joined.on_scale.add(name)
 
 
-def _judged_aspects(rows: Sequence[Row], files: Sequence[File], specs: Sequence[Spec]) -> list[str]:
+def _judged_aspects(files: Sequence[File], specs: Sequence[Spec]) -> list[str]:
     """The aspects of human ratings that the judges say they judge: those are compared where none is named."""
     judged: set[str] = set()
     for spec in specs:
@@ -305,7 +259,7 @@ def _judged_aspects(rows: Sequence[Row], files: Sequence[File], specs: Sequence[
             judged |= {plain_name(judge.judges_aspect)} - {""}
     for file in files if not specs else ():
         judged |= {plain_name(name) for name in aspects_of([verdict_of(record) or {} for record in file.records])}
-    known = dict.fromkeys(name for row in rows for name in row.scores)
+    known = dict.fromkeys(name for row in files[0].rows for name in row.scores)
     return [name for name in known if plain_name(name) in judged]
 
 

@@ -163,12 +163,10 @@ def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 def read_people(
     joined: Judged,
     file: File,
-    rows: Sequence[Row],
-    records: Sequence[Mapping[str, Any]],
     wanted: Sequence[str],
     scale: tuple[float, float] | None,
 ) -> None:
-    known = list(dict.fromkeys(name for row in rows for name in row.scores))
+    known = list(dict.fromkeys(name for row in file.rows for name in row.scores))
     if not wanted:
         wanted = [OVERALL] if OVERALL in known else known
         if not wanted:
@@ -178,7 +176,7 @@ def read_people(
             )
     for name in dict.fromkeys(known if "all" in wanted and "all" not in known else wanted):
         aspect = name.removeprefix("scores.")
-        values, ratings, marks = _human_column(file, rows, records, name, aspect, known)
+        values, ratings, marks = _human_column(file, name, aspect, known)
         joined.human[aspect] = values
         kind = "preference" if file.compared else marks.kind
         longer = not marks.values and scale not in (None, marks.scale)  # only two of its numbers were given so far
@@ -196,16 +194,11 @@ def read_people(
 
 
 def _human_column(
-    file: File,
-    rows: Sequence[Row],
-    records: Sequence[Mapping[str, Any]],
-    name: str,
-    aspect: str,
-    known: Sequence[str],
+    file: File, name: str, aspect: str, known: Sequence[str]
 ) -> tuple[Vector, list[tuple[float, ...]], Marks]:
     """The scores, NaN where there is none, the single ratings of each row, () where there is one rating, and how the
     column's cells are read."""
-    names = file.names()
+    names, rows, records = file.names(), file.rows, file.records
     if name not in names and "." in name and name.split(".")[0] in names and aspect not in known:
         values = [read_number(file, row, name, inside(record, name)) for row, record in zip(rows, records, strict=True)]
         if all(math.isnan(v) for v in values):
