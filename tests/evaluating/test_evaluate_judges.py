@@ -14,7 +14,6 @@ from patience import HANG
 from judgesmith.optimizers.examples import row_key
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.models.lm import Connection, language_model
-from judgesmith.programs.outcome import Calibration
 from judgesmith.signatures.values import Scale
 
 Rows = Callable[..., Path]
@@ -49,7 +48,6 @@ def saved(tmp_path: Path, server: Any) -> Callable[..., Path]:
         scale: tuple[float, float] = (0, 100),
         aspect: str = "",
         seen: list[dict[str, Any]] | None = None,
-        calibration: Calibration | None = None,
     ) -> Path:
         judge = ActiveCritic(
             "vanilla",
@@ -58,7 +56,6 @@ def saved(tmp_path: Path, server: Any) -> Callable[..., Path]:
             scale=Scale(*scale),
             lm=language_model("openai/fake", connection=Connection(server.base)),
         )
-        judge.calibration = calibration
         judge.provenance = {
             "labels": {"rows": 8, "origin": "l.csv", "aspect": aspect or "overall"},
             "seen": [row_key(row["source"], row["output"]) for row in seen or ()],

@@ -98,12 +98,6 @@ def named(page: Page, column: str) -> list[list[tuple[str, dict[str, str | None]
     return next(table for table in page.tables if column in [cell[2] for cell in table[0]])
 
 
-def test_every_section_can_be_reached_from_the_top(page: Page) -> None:
-    links = [given["href"] for tag, given in page.tags if tag == "a"]
-    titles = {f"#{given['id']}" for tag, given in page.tags if tag == "h2"}
-    assert set(links) == titles and len(links) == len(titles) >= 7
-
-
 def test_figures_have_words_and_tables_have_headers(page: Page) -> None:
     figures = [given for tag, given in page.tags if tag == "figure"]
     assert len(figures) == 4  # intervals; systems of two judges, calibration of the one on people's scale
@@ -111,14 +105,6 @@ def test_figures_have_words_and_tables_have_headers(page: Page) -> None:
     assert len([label for label in labels if "mine, overall" in label]) == 2
     assert len([label for label in labels if "far, overall" in label]) == 1
     assert all(given.get("scope") in ("row", "col", "rowgroup") for tag, given in page.tags if tag == "th")
-
-
-def test_numbers_stand_below_their_header(page: Page) -> None:
-    for table in page.tables:
-        for body in table[1:]:
-            for (_, head, _), (_, cell, _) in zip(table[0], body, strict=False):
-                if "colspan" not in cell:
-                    assert ("n" in (head.get("class") or "").split()) == ("n" in (cell.get("class") or "").split())
 
 
 def test_a_judge_off_the_scale_has_a_reason_in_place_of_numbers(page: Page) -> None:
@@ -135,27 +121,6 @@ def test_figures_take_their_colours_from_the_page(text: str) -> None:
     assert used <= {"none", *OF_PAGE} and {"currentColor", "var(--accent)"} <= used  # no colour of its own
     ids = re.findall(r' id="([^"]*)"', text)
     assert len(ids) == len(set(ids)) and set(re.findall(r'(?:href="|url\()#([^")]*)', drawn)) <= set(ids)
-
-
-def test_the_page_stays_small(text: str) -> None:
-    assert len(text) < 80_000
-
-
-def test_the_result_stands_first_in_one_sentence(text: str) -> None:
-    (lead,) = re.findall(r'<p class="lead" role="status" dir="auto">([^<]*)</p>', text)
-    assert text.index(lead) < text.index("<table")
-    assert re.match(r"Of 2 judges, (mine|far) agrees best with the human ratings: Spearman ρ 0\.\d\d \[", lead)
-    assert "The next is " in lead
-
-
-def test_one_aspect_is_a_table_of_coefficients_with_the_best_marked(page: Page, text: str) -> None:
-    pooled = page.tables[0]
-    assert [cell[2] for cell in pooled[0]] == ["judge", "rests on", "Pearson r", "Spearman ρ", "Kendall τ-b"]
-    assert [row[0][2] for row in pooled[1:]] == ["mine", "far"]
-    for k in range(2, 5):
-        best = [row for row in pooled[1:] if "best" in (row[k][1].get("class") or "")]
-        assert len(best) == 1
-    assert len(re.findall('<td class="n best"[^>]*><b>', text)) >= 3
 
 
 def test_the_forest_has_every_judge_of_every_coefficient(text: str) -> None:

@@ -10,12 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import judgesmith as js
 from judgesmith.errors import ArtifactError, MissingExtraError, ModelError, OptionError
-from judgesmith.mlflow import logging as mlflow_logging
 from judgesmith.mlflow import store as mlflow_store
 from judgesmith.mlflow.logging import ExperimentLog, metrics, mlflow_scorer, steps
 from judgesmith.programs.artifact import fingerprint
@@ -283,14 +280,6 @@ def test_an_experiment_that_was_deleted_or_has_no_name_is_refused(store: Store) 
         ExperimentLog("  ")
 
 
-def test_an_experiment_that_is_there_gets_another_run(store: Store, compile_: Any, rows_file: Rows) -> None:
-    rows = rows_file(48)
-    one, other = (compile_(rows, "--mlflow", "trial", "--json").json for _ in range(2))
-    assert (one["mlflow"]["run"], other["mlflow"]["run"]) == ("run-1", "run-2")
-    assert list(store.experiments) == ["trial"]
-    assert other["calls"] == 0  # all of them came from the disk
-
-
 @pytest.mark.parametrize("broken", ["create_run", "log_batch", "log_text", "set_terminated"])
 def test_a_log_that_fails_loses_no_judge(
     broken: str, store: Store, compile_: Any, rows_file: Rows, tmp_path: Path
@@ -487,26 +476,6 @@ def test_what_is_not_clear_is_said_and_not_guessed(
     assert server.judged == []
 
 
-anything = st.recursive(
-    st.none() | st.booleans() | st.floats() | st.text() | st.binary(max_size=3),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
-    max_leaves=6,
-)
-
-
-@given(given=anything)
-@settings(max_examples=60, deadline=None)
-def test_whatever_an_application_says_is_a_text_or_refused(given: Any) -> None:
-    try:
-        text = mlflow_logging._part(given, "outputs", "output")
-    except OptionError as error:
-        assert len(given) > 1
-        assert "call the one that is judged" in str(error)
-    else:
-        assert isinstance(text, str)
-        assert text == given or not isinstance(given, str)
-
-
 def test_judges_that_cannot_be_scorers_are_refused(
     store: Store, judge_file: Path, server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -516,14 +485,6 @@ def test_judges_that_cannot_be_scorers_are_refused(
         mlflow_scorer(js.ActiveCritic("vanilla"))
     with pytest.raises(OptionError, match="has its model already"):
         mlflow_scorer(js.ActiveCritic("vanilla", lm="openai/fake"), connection=js.Connection(server.base))
-
-
-def test_another_model_leaves_the_judge_alone(store: Store) -> None:
-    judge = js.ActiveCritic("vanilla", lm="openai/fake")
-    rate = mlflow_scorer(judge, lm="openai/other")
-    found = rate(inputs="S", outputs={"a": "x", "b": "y"})
-    assert found.source.source_id == "openai/other"
-    assert judge.lm.name == "openai/fake"
 
 
 def test_registering_without_a_name_is_refused_and_loading_names_the_extra(
