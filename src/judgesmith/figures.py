@@ -140,12 +140,11 @@ class Dot(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Dots:
-    """Points in one colour. joined: a line through them, dashed or not. faint: overlapping points shine through."""
+    """Points in one colour. joined: a line through them. faint: overlapping points shine through."""
 
     dots: Sequence[Dot]
     colour: str = JUDGE
     joined: bool = False
-    dashed: bool = False
     faint: bool = False
 
 
@@ -163,8 +162,7 @@ def plot(
         for one in series:
             dots = [dot for dot in one.dots if math.isfinite(dot.x) and math.isfinite(dot.y)]
             if one.joined:
-                kind = "--" if one.dashed else "-"
-                axes.plot([dot.x for dot in dots], [dot.y for dot in dots], kind, color=one.colour)
+                axes.plot([dot.x for dot in dots], [dot.y for dot in dots], "-", color=one.colour)
             bars(axes, [(dot.x, dot.low, dot.high) for dot in dots if dot.low < dot.high], one.colour, 0.7, 1.4)
             style: dict[str, Any] = {"color": one.colour, "alpha": 0.6 if one.faint else None, "markeredgewidth": 0}
             groups: dict[float, list[Dot]] = {}  # dots of one size share a path

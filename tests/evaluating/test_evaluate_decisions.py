@@ -60,8 +60,8 @@ def test_a_measure_that_does_not_fit_is_said_in_one_line(cli: Any, tmp_path: Pat
 
 
 def test_gates_are_read() -> None:
-    gate = Gate.parse("balanced_accuracy > 0.7")
-    assert (gate.coefficient, gate.level, gate.least, gate.strict) == ("balanced-accuracy", None, 0.7, True)
+    gate = Gate.parse("balanced_accuracy >= 0.7")
+    assert (gate.coefficient, gate.level, gate.least) == ("balanced-accuracy", None, 0.7)
     assert Gate.parse("sample.pairwise>=0.6").coefficient == "pairwise"
 
 

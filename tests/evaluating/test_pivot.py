@@ -72,7 +72,7 @@ def test_the_sentence_says_best_next_certainty_and_ceiling(several: MetaEvaluati
     told = headline(several)
     assert told.startswith("Of 3 judges, close_judge agrees best with the human ratings: Spearman ρ 0.9")
     assert "on average over 6 aspects (pooled, 80 rows)" in told
-    assert "the lead is beyond chance on every aspect" in told
+    assert "the lead is beyond chance on 6 of 6 aspects." in told
     assert "the human ceiling of 0." in told and "cannot be distinguished from chance" not in told
 
 

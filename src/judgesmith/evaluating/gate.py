@@ -17,16 +17,12 @@ class Gate:
     coefficient: str
     level: str | None
     least: float
-    strict: bool
     text: str
 
     @classmethod
     def parse(cls, text: str) -> Gate:
-        """Read `spearman>=0.4`, `sample.kendall > 0.3`, `q>=1.2`, `balanced-accuracy>=0.7`. Raises OptionError."""
-        for sign in (">=", ">"):
-            left, found, right = text.partition(sign)
-            if found:
-                break
+        """Read `spearman>=0.4`, `sample.kendall >= 0.3`, `balanced-accuracy>=0.7`. Raises OptionError."""
+        left, found, right = text.partition(">=")
         *level, name = left.strip().lower().replace("balanced_", "balanced-").split(".")
         try:
             least = float(right)
@@ -46,7 +42,7 @@ class Gate:
             raise OptionError(f"--fail-under {text!r}: {name} is measured {where}; leave {level[0]} out")
         if not low <= least <= high:
             raise OptionError(f"--fail-under {text!r}: {name} lies in {low:g}..{high:g}")
-        return cls(name, level[0] if level else None, least, found == ">", text.strip())
+        return cls(name, level[0] if level else None, least, text.strip())
 
     def judge(self, result: MetaEvaluation, min_coverage: float) -> list[str]:
         """The reasons why the first judge fails, none if it passes. Coverage: share of labelled rows with a score."""
@@ -73,9 +69,9 @@ class Gate:
                 )
             elif math.isnan(low):
                 reasons.append(f"{what} has no interval ({text(row['reason']) or 'no resamples were drawn'})")
-            elif low < self.least or (self.strict and low == self.least):
+            elif low < self.least:
                 reasons.append(
-                    f"{what} is {value:.3f}, but the lower end of its interval, {low:.3f}, is not "
-                    f"{'above' if self.strict else 'at least'} {self.least:g}"
+                    f"{what} is {value:.3f}, but the lower end of its interval, {low:.3f}, is not at least "
+                    f"{self.least:g}"
                 )
         return reasons if len(rows) else [f"{self.coefficient} was not computed for {name}"]

@@ -81,65 +81,55 @@ def pivots(result: MetaEvaluation) -> list[Pivot]:
     """The tables, those of the coefficient that judges are compared by first, in the order of the levels."""
     rows = rows_of(result.agreement)
     levels, aspects, names = ([*dict.fromkeys(row[key] for row in rows)] for key in ("level", "aspect", "coefficient"))
-    cells = {(row["judge"], row["aspect"], row["level"], row["coefficient"]): row for row in rows}
-    ceiling = {(row["aspect"], row["level"], row["coefficient"]): row for row in rows_of(result.ceiling)}
-    worse = _worse(result)
-    made = []
     if len(aspects) == 1:
-        keys = [(level, "", [(aspects[0], level, name) for name in names], names) for level in levels]
+        keys = [(level, "", [(aspects[0], level, name) for name in names]) for level in levels]
     else:
         first = main_coefficient(result)
-        keys = [
-            (level, name, [(aspect, level, name) for aspect in aspects], aspects)
-            for name in sorted(names, key=lambda name: name != first)
-            for level in levels
-        ]
-    for level, coefficient, places, columns in keys:
-        present = [k for k, place in enumerate(places) if any(key[1:] == place for key in cells)]
-        lines = _lines([places[k] for k in present], cells, ceiling, worse)
-        titles = tuple(columns[k] if coefficient else TITLES[columns[k]] for k in present)
-        if lines and titles:
-            made.append(Pivot(level, coefficient, titles, tuple(lines)))
+        ordered = sorted(names, key=lambda name: name != first)
+        keys = [(level, name, [(aspect, level, name) for aspect in aspects]) for name in ordered for level in levels]
+    measured = {_place(row) for row in rows}
+    made = []
+    for level, coefficient, places in keys:
+        if present := [place for place in places if place in measured]:
+            titles = tuple(aspect if coefficient else TITLES[name] for aspect, _, name in present)
+            made.append(Pivot(level, coefficient, titles, tuple(_lines(present, result))))
     return made
 
 
-def _lines(
-    places: Sequence[tuple[str, str, str]],
-    cells: Mapping[tuple[str, str, str, str], Mapping[str, Any]],
-    ceiling: Mapping[tuple[str, str, str], Mapping[str, Any]],
-    worse: Mapping[tuple[str, str, str, str], set[str]],
-) -> list[Line]:
-    judges = list(dict.fromkeys(judge for judge, *_ in cells))
-    best = {place: _best(judges, place, cells) for place in places}
-    lines = []
+def _place(row: Mapping[str, Any]) -> tuple[str, str, str]:
+    return row["aspect"], row["level"], row["coefficient"]
+
+
+def _lines(places: Sequence[tuple[str, str, str]], result: MetaEvaluation) -> list[Line]:
+    rows = rows_of(result.agreement)
+    judges = list(dict.fromkeys(row["judge"] for row in rows))
+    cells = {(row["judge"], *_place(row)): row for row in rows}
+    worse, lines = _worse(result), []
+    best = {place: max((cells[judge, *place] for judge in judges if not math.isnan(_value(cells, judge, place))),
+                       key=lambda row: row["value"], default={"judge": ""})["judge"] for place in places}  # fmt: skip
     for judge in judges:
-        result = [cells.get((judge, *place)) for place in places]
-        known = [row for row in result if row is not None]
-        if not known:
-            continue
-        fewest = min(known, key=lambda row: row["n"])
-        skipped = max(row["skipped"] for row in known) if fewest["level"] == "sample" else 0
-        rests = count(fewest["n"], fewest["level"]) + (f", {skipped} skipped" if skipped else "")
-        entries = tuple(
+        entries = [
             None if row is None else Entry(
                 row["value"], row["low"], row["high"], best[place] == judge and len(judges) > 1,
                 judge in worse.get((best[place], *place), ()),
             )
-            for place, row in zip(places, result, strict=True)
-        )  # fmt: skip
-        lines.append(Line(judge, rests, max(row["failed"] for row in known), entries))
-    people = [ceiling.get(place) for place in places]
-    if any(row is not None and not math.isnan(row["value"]) for row in people):
-        raters = next(row["raters"] for row in people if row is not None)
-        entries = tuple(None if row is None else Entry(row["value"], row["low"], row["high"]) for row in people)
-        lines.append(Line("human ceiling", f"{raters} raters", 0, entries, human=True))
+            for place in places for row in [cells.get((judge, *place))]
+        ]  # fmt: skip
+        if known := [cells[judge, *place] for place in places if (judge, *place) in cells]:
+            fewest = min(known, key=lambda row: row["n"])
+            skipped = max(row["skipped"] for row in known) if fewest["level"] == "sample" else 0
+            rests = count(fewest["n"], fewest["level"]) + (f", {skipped} skipped" if skipped else "")
+            lines.append(Line(judge, rests, max(row["failed"] for row in known), tuple(entries)))
+    people = {_place(row): row for row in rows_of(result.ceiling) if not math.isnan(row["value"])}
+    if raters := [people[place]["raters"] for place in places if place in people]:
+        found = (people.get(place) for place in places)
+        entries = [None if row is None else Entry(row["value"], row["low"], row["high"]) for row in found]
+        lines.append(Line("human ceiling", f"{raters[0]} raters", 0, tuple(entries), human=True))
     return lines
 
 
-def _best(judges: Sequence[str], place: tuple[str, str, str], cells: Mapping[Any, Mapping[str, Any]]) -> str:
-    known = [(judge, cells[judge, *place]["value"]) for judge in judges if (judge, *place) in cells]
-    known = [(judge, value) for judge, value in known if not math.isnan(value)]
-    return max(known, key=lambda pair: pair[1])[0] if known else ""
+def _value(cells: Mapping[Any, Mapping[str, Any]], judge: str, place: tuple[str, str, str]) -> float:
+    return float(cells[judge, *place]["value"]) if (judge, *place) in cells else math.nan
 
 
 def _worse(result: MetaEvaluation) -> dict[tuple[str, str, str, str], set[str]]:
@@ -214,14 +204,8 @@ def _lead(result: MetaEvaluation, best: Mapping[str, Any], second: Mapping[str, 
     # Equal signs: a judge can lead on average and trail, beyond chance, on one aspect.
     leads = [row for row in results if (row["a"] == best["judge"]) == (row["difference"] > 0)]
     ahead_on = [row["aspect"] for row in leads if row["p_permutation_holm"] < ALPHA]
-    if not ahead_on:
-        return f"{text}, which may be chance: the lead is significant on no aspect."
-    rest = (
-        "on every aspect"
-        if len(ahead_on) == len(results)
-        else f"on {len(ahead_on)} of {len(results)}: {', '.join(ahead_on)}"
-    )
-    return f"{text}; the lead is beyond chance {rest}."
+    listed = f": {', '.join(ahead_on)}" if 0 < len(ahead_on) < len(results) else ""
+    return f"{text}; the lead is beyond chance on {len(ahead_on)} of {len(results)} aspects{listed}."
 
 
 def _against_people(result: MetaEvaluation, best: Mapping[str, Any], aspects: Sequence[str]) -> str:
