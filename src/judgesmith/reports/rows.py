@@ -15,11 +15,10 @@ import numpy as np
 import scipy
 
 from ..agreement.correlation import Vector
-from ..conversation import parsed
 from ..datasets.loading import iter_rows
 from ..datasets.records import OVERALL, Row
 from ..errors import LabelsError
-from ..evaluating.sources import plain_name, read_cell, verdict_of
+from ..evaluating.sources import inside, plain_name, read_cell, verdict_of
 from ..rows import as_text
 from ..signatures.values import CriterionScore, ErrorSpan, Opinion, ScoreInterval, Verdict
 
@@ -128,8 +127,7 @@ def read_scored(path: Path, *, human: str | None = None, columns: Mapping[str, s
     aspects = list(dict.fromkeys(name for row in shown for name in row.human))
     standard = human.removeprefix("scores.") if human is not None else _standard(aspects, shown)
     sides = tuple(_sides(shown, aspects, standard))
-    notes = (*_notes(shown, standard), *_left_to_people(shown, sides[0]))
-    return Scored(path.name, tuple(shown), sides, notes)
+    return Scored(path.name, tuple(shown), sides, tuple(_notes(shown, standard)))
 
 
 def _standard(aspects: Sequence[str], rows: Sequence[Shown]) -> str | None:
@@ -146,26 +144,14 @@ def _notes(rows: Sequence[Shown], standard: str | None) -> Iterator[str]:
         yield f"{seen} of the rows were used to compile the judge; how well it does on them says little"
     if len(judges) > 1:
         yield f"the verdicts are of {len(judges)} judges; means over all of them compare nothing"
+    if left := sum(row.deferred for row in rows):
+        yield f"{left} of {len(rows)} rows are left to a person, those whose scores are least sure"
     several = list(dict.fromkeys(name for row in rows for name in row.human))
     if standard is None and several:
         yield (
             f"people scored {len(several)} aspects ({', '.join(several[:8])}); choose one under “Aspect”, or name "
             "with --human what the judge's score is to be compared with"
         )
-
-
-def _left_to_people(rows: Sequence[Shown], overall: Side) -> Iterator[str]:
-    """How many rows are, and how far the judge agrees with people on the rest."""
-    left = np.array([row.deferred for row in rows], dtype=bool)
-    if not left.any():
-        return
-    text = f"{left.sum()} of {len(rows)} rows are left to a person, those whose scores are least sure"
-    both = ~(np.isnan(overall.score) | np.isnan(overall.human))
-    parts = [(overall.score[k], overall.human[k]) for k in (both & ~left, both)]
-    if all(len(x) > 2 and np.ptp(x) > 0 and np.ptp(y) > 0 for x, y in parts):
-        rest, every = (float(np.corrcoef(x, y)[0, 1]) for x, y in parts)
-        text += f"; on the rest Pearson's r with people is {rest:.2f} (on all rows {every:.2f})"
-    yield text
 
 
 def _anchor(identity: str, taken: Counter[str]) -> str:
@@ -182,14 +168,9 @@ def _human(origin: str, row: Row, record: Mapping[str, Any], name: str) -> tuple
     aspect = name.removeprefix("scores.")
     if aspect in row.scores:
         return row.scores[aspect], True
-    cell: Any = record
-    for step in [name] if name in record else name.split("."):
-        cell = parsed(cell)
-        if not isinstance(cell, Mapping) or step not in cell:
-            return math.nan, False
-        cell = cell[step]
-    given = read_cell(origin, row.line, name, cell)
-    return (math.fsum(given) / len(given) if given else math.nan), True
+    cell = inside(record, name)
+    given = () if cell is None else read_cell(origin, row.line, name, cell)
+    return (math.fsum(given) / len(given) if given else math.nan), cell is not None
 
 
 def _shown(
