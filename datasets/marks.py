@@ -4,7 +4,6 @@ poor/good/excellent."""
 
 from __future__ import annotations
 
-import math
 import re
 import unicodedata
 from collections import Counter
@@ -83,7 +82,7 @@ _MOST_WORDS = 9
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
 _STARS = re.compile(r"([★⭐🌟✭✮*]*)([☆✩]*)")
-_STAR_WORDS = re.compile(r"(\d+(?:\.\d+)?) ?stars?")
+_STAR_WORDS = re.compile(r"(\d+) ?stars?", re.ASCII)
 _FRACTION = re.compile(r"(\d+(?:\.\d+)?) ?(?:/|out of|of) ?(\d+)", re.ASCII)
 _NUMBERED = re.compile(r"\(?(\d{1,2})\)? ?[-–—:.)=(] ?([^\d\s].*)", re.ASCII)
 _DATE = re.compile(r"\d{1,2}[-./ ](jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)\w*|\d{4}-\d\d-\d\d.*", re.ASCII)
@@ -213,25 +212,17 @@ def _numbers(words: Counter[str]) -> Marks | None:
 
 
 def _stars(words: Counter[str]) -> Marks | None:
-    values: dict[str, float] = {}
-    most = 5
-    for word in words:
-        plain = word.replace(" ", "")
-        drawn, written = _STARS.fullmatch(plain), _STAR_WORDS.fullmatch(word)
-        if drawn and plain:
-            values[word] = float(len(drawn[1]))
-            most = max(most, len(plain))
-        elif written:
-            values[word] = float(written[1])
-            most = max(most, math.ceil(float(written[1])))
+    """★★★★, ★★☆☆☆, 4 stars."""
+    drawn = {word: made for word in words if (made := _STARS.fullmatch(word.replace(" ", ""))) and made[0]}
+    values = {word: float(len(made[1])) for word, made in drawn.items()}
+    values |= {word: float(made[1]) for word in words if (made := _STAR_WORDS.fullmatch(word))}
     if not values:
         return None
-    whole = all(value.is_integer() for value in values.values())
     low = 0 if min(values.values()) < 1 else 1
-    levels = tuple(float(n) for n in range(low, most + 1))
-    names = tuple("★" * int(n) or "no star" for n in levels) if whole else ()
-    values |= {word: float(word) for word in words if NUMBER.fullmatch(word) and low <= float(word) <= most}
-    return Marks("category" if whole else "score", values, names, levels if whole else (), (float(low), float(most)))
+    high = int(max(5, *values.values(), *(len(made[0]) for made in drawn.values())))
+    levels = tuple(float(n) for n in range(low, high + 1))
+    values |= {word: float(word) for word in words if NUMBER.fullmatch(word) and low <= float(word) <= high}
+    return Marks("category", values, tuple("★" * int(n) or "no star" for n in levels), levels, (low, high))
 
 
 def _fractions(words: Counter[str]) -> Marks | None:
@@ -251,19 +242,14 @@ def _fractions(words: Counter[str]) -> Marks | None:
 def _numbered(words: Counter[str]) -> Marks | None:
     """`4 - Good`, `5 (excellent)`, `1: poor`: a form's numbers with their words."""
     numbers = {word: made for word in words if (made := _NUMBERED.fullmatch(word))}
-    if not numbers:
-        return None
     values = {word: float(made[1]) for word, made in numbers.items()}
     values |= {word: float(word) for word in words if NUMBER.fullmatch(word)}
-    texts: dict[float, set[str]] = {}
-    for word, made in numbers.items():
-        texts.setdefault(values[word], set()).add(made[2].strip(" ()"))
-    low, high = int(min(values.values())), int(max(values.values()))
-    if high - low < 1 or high - low > 10:
-        return Marks("score", values)
+    low, high = (int(end(values.values(), default=0)) for end in (min, max))
+    if not numbers or not 1 <= high - low <= 10:
+        return Marks("score", values) if numbers else None
+    texts = {values[word]: made[2].strip(" ()") for word, made in sorted(numbers.items(), reverse=True)}
     levels = tuple(float(n) for n in range(low, high + 1))
-    names = tuple(f"{n:g} {min(texts.get(n, {''}))}".strip() for n in levels)
-    return Marks("category", values, names, levels)
+    return Marks("category", values, tuple(f"{n:g} {texts.get(n, '')}".strip() for n in levels), levels)
 
 
 def _ladder(words: Counter[str], ladders: Sequence[Sequence[str]]) -> Marks | None:

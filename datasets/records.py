@@ -49,7 +49,6 @@ ROLES: dict[str, tuple[frozenset[str], ...]] = TEXT_ROLES | {
 }
 _ASPECT_COLUMN = re.compile(r"scores?[._](?P<aspect>.*\D.*)", re.IGNORECASE)
 _RATER_COLUMN = re.compile(r"(?:rater|annotator|worker|human|score|rating)[ _.-]?\d+", re.IGNORECASE)
-_RATER_KEY = re.compile(rf"\d+|{_RATER_COLUMN.pattern}", re.IGNORECASE)
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 
 # Scales people use, smallest first. The rare ones are believed only when many rows reach both of their ends: taking
@@ -332,12 +331,10 @@ class Columns:
             cells[aspect] = (column or raters[0], own, [(rater, record.get(rater)) for rater in raters])
         if self.objects is not None:
             value = parsed(record.get(self.objects))
-            if isinstance(value, Mapping) and (not value or not all(_RATER_KEY.fullmatch(str(key)) for key in value)):
-                for aspect, cell in value.items():
-                    if not is_missing(cell):  # Parquet fills absent keys of a struct with None
-                        cells.setdefault(str(aspect), (self.objects, [("", cell)], []))
-            elif not is_missing(value):
-                cells.setdefault(OVERALL, (self.objects, [("", value)], []))
+            given = value if isinstance(value, Mapping) else {OVERALL: value}
+            for aspect, cell in given.items():
+                if not is_missing(cell):  # Parquet fills absent keys of a struct with None
+                    cells.setdefault(str(aspect), (self.objects, [("", cell)], []))
         return cells
 
 
@@ -354,12 +351,14 @@ def _listed(names: Sequence[str]) -> str:
     return "the columns are: " + ", ".join(names)
 
 
-def _best(role: str, names: Sequence[str], origin: str) -> str | None:
-    """The column that fits the role best, None if none does. Raises LabelsError if two fit equally well; of several
-    raters the first is taken."""
+def _best(role: str, names: Sequence[str], origin: str | None) -> str | None:
+    """The column that fits the role best, None if none does. Raises LabelsError if two fit equally well (without an
+    origin there is none then); of several raters the first is taken."""
     for tier in ROLES[role]:
         hits = [name for name in names if _plain(name) in tier]
         if len(hits) > 1 and role != "rater":
+            if origin is None:
+                return None
             raise LabelsError(
                 f"{origin}: columns {' and '.join(map(repr, hits))} could each be the {role};"
                 f" say which with --columns {role}=NAME"
@@ -393,11 +392,7 @@ def _score_columns(
     if overall is None:
         overall = next((name for name in names if named_scale(name)[1] is not None and _is_score(name)), None)
     if overall is None and not aspects and not raters and objects is None:
-        try:
-            overall = _best("score", names, origin)
-        except LabelsError:
-            if needed:
-                raise
+        overall = _best("score", names, origin if needed else None)
     if overall is not None or raters:
         aspects.setdefault(OVERALL, (overall, raters))
     return aspects, objects

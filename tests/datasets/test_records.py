@@ -145,7 +145,6 @@ class TestColumns:
             ({"scores": {"a": 1, "b": 2.5}}, {"a": 1.0, "b": 2.5}, {}),
             ({"scores": '{"a": 1, "b": null}'}, {"a": 1.0}, {}),
             ({"scores": {"a": [1, 2], "b": {"r": 3, "q": 4}}}, {"a": 1.5, "b": 3.5}, {"a": (1, 2), "b": (3, 4)}),
-            ({"scores": {"rater1": 1, "2": 2}}, {"overall": 1.5}, {"overall": (1.0, 2.0)}),
             ({"scores": [1, 2]}, {"overall": 1.5}, {"overall": (1.0, 2.0)}),
             ({"scores.flow": 1, "score_tone": 2}, {"flow": 1.0, "tone": 2.0}, {}),
         ],
