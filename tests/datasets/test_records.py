@@ -164,11 +164,6 @@ class TestColumns:
         assert columns.row({"source": " ", "output": "o"}, 7)[0].doc_id == "doc:65c74c15a686"
         assert columns.row({"source": " ", "output": ""}, 7)[0].doc_id != columns.row({"source": ""}, 8)[0].doc_id
 
-    def test_given_ids_are_kept(self) -> None:
-        columns = Columns.find(["id", "doc_id", "group", "output"], "f", scores_needed=False)
-        made = columns.row({"id": 3.0, "doc_id": "d", "group": "", "output": "o"}, 1)[0]
-        assert (made.id, made.doc_id, made.group) == ("3", "d", "d")
-
 
 class TestCells:
     @pytest.mark.parametrize(
@@ -198,10 +193,6 @@ class TestCells:
         with pytest.raises(ValueError) as error:
             read_ratings(cell)
         assert why in str(error.value)
-
-    @pytest.mark.parametrize("cell", [None, "", "nan", "n/a", [], [None], {"ann": None}])
-    def test_what_is_no_rating_is_left_out(self, cell: object) -> None:
-        assert read_ratings(cell) == []
 
 
 @pytest.mark.parametrize(

@@ -24,15 +24,6 @@ def test_without_another_one_it_is_an_ordinary_missing_module() -> None:
     assert done.stdout.splitlines() == ["No module named 'datasets'|datasets", "False"], done.stderr
 
 
-def test_a_plain_folder_called_datasets_is_no_package(tmp_path: Path) -> None:
-    # A plain folder called datasets further down the path is no package either.
-    (tmp_path / "datasets").mkdir()
-    code = WITHOUT_INSTALLED + f"sys.path.append({str(tmp_path)!r})\nimport datasets"
-    done = run(code, ROOT)
-    assert done.returncode == 1
-    assert done.stderr.strip().splitlines()[-1] == "ModuleNotFoundError: No module named 'datasets'"
-
-
 @pytest.fixture
 def other(tmp_path: Path) -> Path:
     package = tmp_path / "datasets"
@@ -53,11 +44,6 @@ def test_the_real_one_further_down_the_path_is_imported(other: Path) -> None:
     done = run(code.replace("sys.path.append(", "sys.path.insert(1, "), ROOT)
     expected = f"the real one|the real one|datasets|{other / 'datasets' / '__init__.py'}|True"
     assert done.stdout.strip() == expected, done.stderr
-
-
-def test_the_root_may_stand_on_the_path_twice(other: Path) -> None:
-    code = f"import sys; sys.path[1:1] = [{str(ROOT)!r}, {str(other)!r}]\nimport datasets; print(datasets.who)"
-    assert run(code, ROOT).stdout.strip() == "the real one"
 
 
 def test_an_error_inside_the_real_one_is_shown_as_it_is(other: Path) -> None:
