@@ -153,7 +153,7 @@ def test_a_perfect_judge_reaches_the_most_that_the_texts_allow(preset: str, sett
     assert set(overall.names) == set(expected(preset)) and found.unmeasured == ()
     assert [overall.normalised.d_avg, overall.normalised.d_min] == pytest.approx([normalised] * 2)
     assert [overall.paper.d_avg, overall.paper.d_min] == pytest.approx([paper] * 2)
-    assert found.summary == overall.paper  # the preset asks for the paper's form
+    assert found.form == "paper"  # the preset asks for it
     assert {line.sees for line in found.of("degradation")} == {"yes"}
     assert overall.expert is not None and overall.expert.undefined == 0
     assert overall.expert.d_avg == pytest.approx(normalised)  # weights that sum to 1 change nothing of equal p

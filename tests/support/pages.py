@@ -248,7 +248,6 @@ def browse_page(page: Path, place: Path) -> str:
     for name, some in zip(("sentinels", LONG, "gone"), kept, strict=True):
         for run in some:
             history.append(place / f"{name}.watch.jsonl", run)
-    (place / "watch.html").write_text(drift.render(Look(kept[1], 1, WatchOptions()), "two.json"), encoding="utf-8")
     (place / "cut.json").write_text('{"format": "judgesmith.judge/1", "program"')
     (place / "study").mkdir()
     (place / "study" / "config.yaml").write_text("study: labels\n")

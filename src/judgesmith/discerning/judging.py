@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any
 
 from ..datasets.perturbations.registry import Pair
 from ..errors import OptionError
@@ -18,29 +18,25 @@ from ..programs.prompting.suspicion import guarded
 from ..programs.registry import judges
 from ..running.limits import SAMPLED, Estimate, Limits, estimate
 from ..running.opening import open_judge, open_model
-from ..signatures.values import Item, Scale, Verdict
+from ..signatures.values import Item, Scale
 from .options import DiscernOptions
 from .pairs import Book, ask_key
 
 
-class Scorer(Protocol):
-    def score_many(self, rows: Iterable[Any], **options: Any) -> Iterator[Verdict]: ...
-
-
 @dataclass(frozen=True)
 class Subject:
-    """A judge under test. scorers: by metric; mark: changes with anything that changes its scores; against_reference:
-    whether it compares with references (a metric) and does not read on its own."""
+    """A judge under test. scorers: by metric, each a `Judge`, or a metric; marks: each changes with anything that
+    changes its scorer's scores; against_reference: whether it compares with references and does not read on its own."""
 
     name: str
-    scorers: Mapping[str, Scorer]
+    scorers: Mapping[str, Any]
     marks: Mapping[str, str]
     against_reference: bool = False
 
     @property
     def judges(self) -> list[Judge]:
         """Those of its scorers that ask a model."""
-        return [] if self.against_reference else [cast(Judge, scorer) for scorer in self.scorers.values()]
+        return [] if self.against_reference else list(self.scorers.values())
 
 
 def open_subject(
@@ -49,7 +45,7 @@ def open_subject(
     """The judge of this name, checked before the first call; a `brief` one stops after the score where it can.
     Raises OptionError, ArtifactError, ModelError."""
     if target.startswith(PREFIX):
-        scorer: Any = reference_metric(target)
+        scorer = reference_metric(target)
         mark = f"{PREFIX}{scorer.name}:{scorer.description}"
         return Subject(target, {"score": scorer}, {"score": mark}, against_reference=True)
     method, _, model = target.partition("@")
@@ -149,7 +145,7 @@ def estimated(subject: Subject, tasks: Sequence[Task], where: Connection) -> Est
     """What judging would take. Calls no model."""
     total = Estimate(0, 0, 0, 0, 0.0, 0.0)
     for metric, _, asks in () if subject.against_reference else tasks:
-        scorer = cast(Judge, subject.scorers[metric])
+        scorer = subject.scorers[metric]
         sample = [guarded(Item.of(row))[0] for row in list(asks.values())[:SAMPLED]]
         total += estimate(scorer, scorer.lm.name, len(asks), sample, where)
     return total

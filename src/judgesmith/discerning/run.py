@@ -97,9 +97,6 @@ class Overall:
     expert: Summary | None
     names: tuple[str, ...]
 
-    def in_form(self, form: Form) -> Summary:
-        return self.paper if form == "paper" else self.normalised
-
     def to_dict(self) -> dict[str, Any]:
         several = {"normalised": self.normalised, "paper": self.paper, "expert": self.expert}
         return {
@@ -124,11 +121,6 @@ class JudgeResult:
 
     def of(self, kind: str, origin: Origin | None = None) -> list[Line]:
         return [line for line in self.lines if line.kind == kind and origin in (None, line.origin)]
-
-    @property
-    def summary(self) -> Summary:
-        """Of the paper's perturbations, in the form that was asked for."""
-        return self.overall["paper"].in_form(self.form)
 
     def coverage(self) -> str:
         """How many of the paper's perturbations D_avg rests on, and which are missing."""
