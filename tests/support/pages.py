@@ -220,7 +220,7 @@ def runs(mark: str, changed: bool = True) -> list[history.Run]:
 
 
 def watch_page(_: Path, __: Path) -> str:
-    return drift.render(Look(runs("0123456789ab"), 1, WatchOptions(), [HOSTILE]), f"{LONG}.json")
+    return drift.render(Look(runs("0123456789ab"), WatchOptions(), [HOSTILE]), f"{LONG}.json")
 
 
 def browse_page(page: Path, place: Path) -> str:

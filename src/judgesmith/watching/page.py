@@ -93,22 +93,17 @@ Point = tuple[int, float, float, float]
 
 
 def _charts(runs: Sequence[Run]) -> Iterator[tuple[str, Draw | None]]:
-    scores = [run.values() for run in runs]
-    missing = [(i, math.nan, float(np.isnan(one).mean()), math.nan) for i, one in enumerate(scores, 1)]
-    words = ((i, np.array(run.words)) for i, run in enumerate(runs, 1) if any(run.words))
+    """What the table of runs does not show: how scores and lengths spread, and intervals."""
     traffic = [(i, run.traffic) for i, run in enumerate(runs, 1) if run.traffic is not None]
-    failed = [(i, math.nan, t.failed / t.documents, math.nan) for i, t in traffic if t.documents]
     agreed = [(i, run.agreement) for i, run in enumerate(runs, 1) if run.agreement and run.agreement.value is not None]
     ends = [(i, *(math.nan if x is None else x for x in (a.low, a.value, a.high))) for i, a in agreed]
-    yield "Sentinel rows: scores, median with quartiles", _chart(runs, _quartiles(enumerate(scores, 1)))
-    yield "Sentinel rows: share without a score", _chart(runs, missing, share=True)
-    yield "Sentinel rows: words of explanations, median with quartiles", _chart(runs, _quartiles(words))
+    scores = _quartiles((i, run.values()) for i, run in enumerate(runs, 1))
+    yield "Sentinel rows: scores, median with quartiles", _chart(runs, scores)
     yield "Agreement with people (Spearman, 95 %)", _chart(runs, ends, zero=True)  # type: ignore[arg-type]
     new = _quartiles((i, np.array(t.scores)) for i, t in traffic)
     yield "New rows: scores, median with quartiles", _chart(runs, new)
     lengths = _quartiles((i, np.array(t.lengths)) for i, t in traffic)
     yield "New rows: lengths of outputs in words, median with quartiles", _chart(runs, lengths)
-    yield "New rows: share of documents without a score", _chart(runs, failed, share=True)
 
 
 def _quartiles(values: Iterable[tuple[int, Vector]]) -> list[Point]:
@@ -116,9 +111,9 @@ def _quartiles(values: Iterable[tuple[int, Vector]]) -> list[Point]:
     return [(place, *np.quantile(one, (0.25, 0.5, 0.75)).tolist()) for place, one in known if len(one)]
 
 
-def _chart(runs: Sequence[Run], points: Sequence[Point], *, share: bool = False, zero: bool = False) -> Draw | None:
+def _chart(runs: Sequence[Run], points: Sequence[Point], *, zero: bool = False) -> Draw | None:
     """A line through the runs with their intervals; alarms are lines from top to bottom, dashed where a baseline
-    begins. share: the axis begins at 0. zero: with a line there."""
+    begins. zero: with a line there."""
     if not points:
         return None
 
@@ -126,8 +121,6 @@ def _chart(runs: Sequence[Run], points: Sequence[Point], *, share: bool = False,
         bars(axis, [(place, low, high) for place, low, _, high in points], JUDGE)
         places, values = [point[0] for point in points], [point[2] for point in points]
         axis.plot(places, values, color=JUDGE, marker="o", markersize=3, linewidth=1)
-        if share:
-            axis.set_ylim(0, max(0.05, 1.1 * max(values)))
         if zero:
             axis.axhline(0, color=INK, linewidth=0.5)
         for place, run in enumerate(runs, 1):

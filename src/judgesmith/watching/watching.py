@@ -77,10 +77,9 @@ class Sentinels:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a run found. runs: all of the history, the newest one last; made: how many of them are of this command."""
+    """What a run found. runs: all of the history, the newest one last."""
 
     runs: Sequence[Run]
-    made: int
     options: WatchOptions
     notes: Sequence[str] = field(default_factory=tuple)
 
@@ -134,7 +133,7 @@ def look(
     if len(sentinels.rows) < fewest:
         few = f"{len(sentinels.rows)} sentinel rows are too few for an alarm, even if all of them change; give at least"
         notes = [*notes, f"{few} {fewest}, or a larger --baseline"]
-    return Look(runs, passes, options, notes)
+    return Look(runs, options, notes)
 
 
 def _fewest_rows(options: WatchOptions) -> int:
