@@ -43,16 +43,9 @@ def style(text: str, degree: Degree, rng: random.Random, material: Material) -> 
     return (bare[:-1] if bare[-1] == "." else f"{bare}.") + space
 
 
-@rule(
-    "case", "all in lower case, or sentences begun with capitals where it was", "character", kind="invariance",
-    degrees=("only",),
-)  # fmt: skip
+@rule("case", "all in lower case", "character", kind="invariance", degrees=("only",))
 def case(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
-    lower = text.lower()
-    if lower != text:
-        return lower
-    parts = several_sentences(text, material, 1)
-    return "".join(part[:1].upper() + part[1:] for part in parts)
+    return text.lower()
 
 
 #: Words that may be exchanged in nearly every sentence; each keeps its place in the grammar.

@@ -23,7 +23,7 @@ def framework(module: str, what: str, package: str) -> Any:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        if error.name != module.partition(".")[0]:
+        if (error.name or "").partition(".")[0] != module.partition(".")[0]:
             raise
         raise MissingExtraError(f"{what} needs {package}: pip install {package}") from None
 
