@@ -9,7 +9,7 @@ Everything here costs no call to a model.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -65,18 +65,16 @@ class Once:
 
 @dataclass(frozen=True)
 class Directed:
-    """Equal weights for readings whose direction is known beforehand: no label decides, labels only set the scale.
-
-    signs: reading -> +1 (more is better) or -1. Each counts by its standard deviation among the training rows.
-    """
+    """Equal weights for readings of which more is better: no label decides, labels only set the scale. Each counts by
+    its standard deviation among the training rows."""
 
     name: str
-    signs: Mapping[str, int]
+    readings: tuple[str, ...]
 
     def __call__(self, table: Readings, scores: Vector) -> Fitted:
-        means, scales, z = _standard(table.columns(list(self.signs)))
-        weights = np.array(list(self.signs.values())) / len(self.signs)
-        return Fitted(_linear(tuple(self.signs), 0.0, means, scales, weights), z @ weights)
+        means, scales, z = _standard(table.columns(self.readings))
+        weights = np.full(len(self.readings), 1 / len(self.readings))
+        return Fitted(_linear(self.readings, 0.0, means, scales, weights), z @ weights)
 
 
 @dataclass(frozen=True)

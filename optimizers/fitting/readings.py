@@ -35,12 +35,12 @@ def candidates(table: Readings, zero_shot: str | None) -> tuple[Recipe, ...]:
     zero_shot: the reading that is the judge's own score, None for a head that does without that call. The names of
     readings are assistant.NUMBER (`assistant.mean`), surface.NUMBER and PLUGIN.NUMBER; states are assistant.meanLAYER.
     """
-    likely = ["assistant.mean"] if "assistant.mean" in table.names else []
-    own = [zero_shot] if zero_shot else []
-    result: list[Recipe] = [Directed("zero-shot", {name: 1}) for name in own]
-    result += [Directed(name, {name: 1}) for name in likely]
-    if likely and zero_shot:
-        result.append(Directed("zero-shot and likelihood", dict.fromkeys((zero_shot, likely[0]), 1)))
+    likely = tuple(n for n in table.names if n == "assistant.mean")
+    own = (zero_shot,) if zero_shot else ()
+    result: list[Recipe] = [Directed("zero-shot", own)] if own else []
+    result += [Directed("assistant.mean", likely)] if likely else []
+    if likely and own:
+        result.append(Directed("zero-shot and likelihood", own + likely))
     numbers = tuple(n for n in table.names if n.startswith("assistant."))
     surface = tuple(n for n in table.names if n.startswith("surface."))
     others = tuple(n for n in table.names if n not in (*numbers, *surface, DIRECT))
@@ -56,7 +56,7 @@ def candidates(table: Readings, zero_shot: str | None) -> tuple[Recipe, ...]:
         if zero_shot:
             result.append(Together("zero-shot and layers", (result[0], states)))
         if likely:
-            result.append(Together("likelihood and layers", (Directed("", {likely[0]: 1}), states)))
+            result.append(Together("likelihood and layers", (Directed("", likely), states)))
         if numbers:
             result.append(Together("likelihoods and layers", (likelihood, states)))
         if numbers or surface:

@@ -215,9 +215,8 @@ class ComparisonLayout(Layout):
         said = said_word(text, self.words)
         strict = text.strip().rstrip(".").lower() in {word.lower() for word in self.words}
         if not self.sampled and reply.tokens is not None:
-            first = len(text) - len(text.lstrip())
-            places = [first] if said is None or said[1] == first else [first, said[1]]
-            odds, share = max((word_probabilities(reply, p, self.words) for p in places), key=lambda found: found[1])
+            place = said[1] if said else len(text) - len(text.lstrip())
+            odds, share = word_probabilities(reply, place, self.words)
             if share >= LEAST_SHARE:
                 return Read({"comparison": _comparison(odds, share)}, repaired=not strict)
         if said is None:

@@ -21,18 +21,18 @@ from judgesmith.optimizers.fitting.readings import candidates, middle_layers
 from judgesmith.optimizers.fitting.validation import agreement, choose, nested
 from judgesmith.programs.readings.head import HeadData, LinearHead, Readings
 
-NAMES = ("zero", "good", "bad", "noise")
+NAMES = ("zero", "good", "fair", "noise")
 
 
 def made(seed: int, rows: int = 60, *, of_group: int = 2, noise: float = 1.0) -> tuple[Readings, np.ndarray]:
-    """A table in which `good` knows the score, `bad` knows it turned round, `zero` little, and states a good deal."""
+    """A table in which `good` knows the score, `fair` knows it too, `zero` little, and states a good deal."""
     rng = np.random.default_rng(seed)
     y = rng.normal(size=rows)
     values = np.column_stack(
         [
             y + 3 * rng.normal(size=rows),
             10 + 5 * (y + noise * rng.normal(size=rows)),
-            -y + noise * rng.normal(size=rows),
+            y + noise * rng.normal(size=rows),
             rng.normal(size=rows) * 100,
         ]
     )
@@ -42,8 +42,8 @@ def made(seed: int, rows: int = 60, *, of_group: int = 2, noise: float = 1.0) ->
 
 
 RECIPES: tuple[Recipe, ...] = (
-    Directed("zero-shot", {"zero": 1}),
-    Directed("equal", {"good": 1, "bad": -1}),
+    Directed("zero-shot", ("zero",)),
+    Directed("equal", ("good", "fair")),
     Ridge("ridge", NAMES),
     StateRidge("states", ("mid",)),
     Together("both", (Ridge("ridge", NAMES), StateRidge("states", ("mid",)))),
@@ -148,7 +148,7 @@ def test_what_makes_no_table_is_refused() -> None:
     with pytest.raises(OptionError, match="have gaps"):
         Readings(("a",), np.zeros((2, 1)), (1, 2), {"s": np.array([[1.0], [np.nan]])})
     with pytest.raises(OptionError, match="no reading 'other'"):
-        Directed("x", {"other": 1})(table, y)
+        Directed("x", ("other",))(table, y)
     with pytest.raises(OptionError, match="no states 'deep'"):
         LinearHead(0.0, {}, {"deep": (0.0, np.zeros(2))})(table)
     with pytest.raises(OptionError, match="one group"):
