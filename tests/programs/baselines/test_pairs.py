@@ -22,10 +22,9 @@ class Model:
     """Answers comparisons by `better(first, second)`, the probability that the first text is the better one; what
     `better` raises is the call's failure. Keeps the pairs that it was asked for."""
 
-    def __init__(self, better: Callable[[str, str], float], *, similar: float = 0.0, logprobs: bool = True) -> None:
+    def __init__(self, better: Callable[[str, str], float], *, similar: float = 0.0) -> None:
         self.better = better
         self.similar = similar
-        self.logprobs = logprobs
         self.pairs: list[tuple[str, str]] = []
 
     def __call__(self, request: Request) -> Any:
@@ -38,8 +37,6 @@ class Model:
             return failure
         odds = {"Better": p * (1 - self.similar), "Worse": (1 - p) * (1 - self.similar), "Similar": self.similar}
         word = max(odds, key=lambda word: odds[word])
-        if not self.logprobs:
-            return word
         alternatives = tuple((w, math.log(q)) for w, q in odds.items() if q > 0)
         return Reply(word, (TokenChoice(word, alternatives),), prompt_tokens=10, completion_tokens=1)
 
@@ -180,17 +177,6 @@ def test_similar_counts_half_for_each(scripted: MakeScripted) -> None:
     assert high.notes[1].endswith("a probability of 0.58 in the geometric mean")
 
 
-def test_both_orders_cancel_a_liking_for_a_place(scripted: MakeScripted) -> None:
-    def biased(first: str, second: str) -> float:  # the first place is worth more than any quality
-        return 0.82 if quality(first) > quality(second) else 0.78
-
-    lm, transport = scripted(Model(biased), logprobs=True)
-    verdicts = list(PairS("fluency", order="both", lm=lm).score_many(rows_of("d", range(5))))
-    assert [v.percent for v in verdicts] == [0.0, 25.0, 50.0, 75.0, 100.0]
-    pairs = len(transport.requests) // 2
-    assert f"the two orders disagreed in {pairs} of {pairs} comparisons" in verdicts[0].notes
-
-
 def test_documents_are_ranked_apart_and_verdicts_come_in_the_order_of_the_rows(scripted: MakeScripted) -> None:
     model = Model(sharp)
     lm, _ = scripted(model, logprobs=True)
@@ -289,16 +275,6 @@ def test_where_all_comparisons_fail_nothing_is_ranked(scripted: MakeScripted, m:
     assert all(any(reason in text for text in said) for reason in reasons)
     assert sum(v.usage.calls for v in verdicts) == 2  # one comparison, asked twice, then nobody is left
     assert [v.raw for v in verdicts if v.raw] == [("Well.", "Well.")]
-
-
-def test_without_log_probabilities_answers_are_counted(scripted: MakeScripted) -> None:
-    lm, transport = scripted(Model(sharp, logprobs=False))
-    judge = PairS("fluency", samples=3, lm=lm)
-    verdicts = list(judge.score_many(rows_of("d", [2, 1])))
-    assert [v.percent for v in verdicts] == [100.0, 0.0]
-    assert len(transport.requests) == 3
-    assert "not from log-probabilities: 3 answers drawn a comparison at temperature 1" in verdicts[0].notes
-    assert judge.options()["reading"] == "samples"
 
 
 # Saved and compiled
