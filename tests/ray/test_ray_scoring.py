@@ -18,12 +18,13 @@ from judgesmith.ray.scoring import (
     PARTS_AT_ONCE,
     Cluster,
     Input,
-    Judging,
     Order,
     Scorer,
-    part_file,
+    at_hand,
+    own_folder,
+    part_name,
     score_on_ray,
-    summary_file,
+    summary_name,
 )
 from judgesmith.running.limits import Limits
 
@@ -36,33 +37,37 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def order(server: Any, judge_file: Path, tmp_path: Path) -> Order:
-    folder = tmp_path / "parts"
-    folder.mkdir()
-    return Order(judge_file.read_text(), None, Connection(server.base, cache=False), folder)
+    judge = judge_file.read_text()
+    return Order(judge, where=Connection(server.base, cache=False), parts=str(tmp_path / "parts"), run="run")
+
+
+def given(rows: Path) -> Input:
+    with at_hand(str(rows)) as (path, about):
+        return Input(path, about)
 
 
 def test_a_part_that_a_killed_worker_left_is_gone_on_with(
     order: Order, server: Any, rows_file: Rows, tmp_path: Path
 ) -> None:
-    first, second = Input(rows_file(20)).parts(10)
-    worker = Scorer(order)
+    first, second = given(rows_file(20)).parts(10)
+    worker, parts = Scorer(order), Path(order.parts)
     assert worker.score(0, first)["scored"] == 10
-    whole = part_file(order.folder, 0)
-    assert [row["id"] for row in lines(whole)] == [f"r{n:03d}" for n in range(10)]
-    assert json.loads(summary_file(order.folder, 0).read_text())["rows"] == 10
+    assert [row["id"] for row in lines(parts / part_name(0))] == [f"r{n:03d}" for n in range(10)]
+    assert json.loads((parts / summary_name(0)).read_text())["rows"] == 10
 
     # Four rows and a half were written when the worker was killed.
     assert worker.score(1, second)["scored"] == 10
-    text = part_file(order.folder, 1).read_bytes()
-    part_file(order.folder, 1).unlink()
+    text = (parts / part_name(1)).read_bytes()
+    (parts / part_name(1)).unlink()
     whole_lines = text.splitlines(keepends=True)
-    part_file(order.folder, 1, growing=True).write_bytes(b"".join(whole_lines[:4]) + whole_lines[4][:30])
+    growing = own_folder("run") / part_name(1)
+    growing.write_bytes(b"".join(whole_lines[:4]) + whole_lines[4][:30])
     server.forget()
     told = Scorer(order).score(1, second)
     assert (told["resumed"], told["rows"]) == (4, 10)
-    assert part_file(order.folder, 1).read_bytes() == text
+    assert (parts / part_name(1)).read_bytes() == text
     assert sorted({ask.mark for ask in server.judged}) == [f"r{n:03d}" for n in range(14, 20)]
-    assert not part_file(order.folder, 1, growing=True).exists()
+    assert not growing.exists()
 
 
 def test_parts_that_a_worker_has_at_once_share_its_limits_and_are_counted_apart(
@@ -84,26 +89,25 @@ def test_parts_that_a_worker_has_at_once_share_its_limits_and_are_counted_apart(
     server.answer = answer
     worker = Scorer(replace(order, where=replace(order.where, concurrency=3)))
     with ThreadPoolExecutor(PARTS_AT_ONCE) as pool:
-        told = list(pool.map(worker.score, (0, 1), Input(rows_file(20)).parts(10)))
+        told = list(pool.map(worker.score, (0, 1), given(rows_file(20)).parts(10)))
     assert [(t["rows"], t["scored"]) for t in told] == [(10, 10), (10, 10)]
     assert sum(t["calls"] for t in told) == len(server.asks)
     assert min(t["calls"] for t in told) >= 10
     assert most == 3
 
 
-def test_what_does_not_go_with_ray_is_refused(judge_file: Path, rows_file: Rows, tmp_path: Path) -> None:
+def test_what_does_not_go_with_ray_is_refused(order: Order, rows_file: Rows, tmp_path: Path) -> None:
+    rows = given(rows_file(4))
     with pytest.raises(OptionError, match="--max-calls and --max-cost are of one process"):
-        score_on_ray(
-            Judging(judge_file), Input(rows_file(4)), tmp_path / "out", Cluster(), limits=Limits.of(max_calls=3)
-        )
+        score_on_ray(order, rows, str(tmp_path / "out"), Cluster(), limits=Limits.of(max_calls=3))
     (tmp_path / "there.jsonl").write_text("{}")
     with pytest.raises(OptionError, match="exists and is complete"):
-        score_on_ray(Judging(judge_file), Input(rows_file(4)), tmp_path / "there.jsonl", Cluster())
+        score_on_ray(order, rows, str(tmp_path / "there.jsonl"), Cluster())
     folder = tmp_path / "other"
     folder.mkdir()
     (folder / "manifest.json").write_text('{"judge": "another"}')
     with pytest.raises(OptionError, match=r"parts of another run \(format, judge"):
-        score_on_ray(Judging(judge_file), Input(rows_file(4)), folder, Cluster())
+        score_on_ray(order, rows, str(folder), Cluster())
 
 
 class Local:
@@ -180,8 +184,8 @@ def bucket() -> Any:
 def test_object_storage_holds_whole_parts_and_a_killed_command_goes_on(
     cli: Any, server: Any, judge_file: Path, rows_file: Rows, bucket: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = rows_file(30).read_bytes()
-    bucket.pipe("/in/rows.jsonl", given)
+    content = rows_file(30).read_bytes()
+    bucket.pipe("/in/rows.jsonl", content)
     out = "memory://out/scored.jsonl"
     command = (*on_ray("memory://in/rows.jsonl", judge_file, out, server), "--no-cache")
     monkeypatch.setitem(sys.modules, "ray", Local(stop_after=1))
@@ -202,7 +206,7 @@ def test_object_storage_holds_whole_parts_and_a_killed_command_goes_on(
     assert list(bucket.find("/out")) == ["/out/scored.jsonl"]
     assert "exists and is complete" in cli(*command).err
 
-    bucket.pipe("/in/rows.jsonl", given.replace(b"r029", b"r030"))
+    bucket.pipe("/in/rows.jsonl", content.replace(b"r029", b"r030"))
     assert cli(*command, "--overwrite").code == 0
     assert json.loads(bucket.cat("/out/scored.jsonl").splitlines()[-1])["id"] == "r030"
 

@@ -1,10 +1,8 @@
 """`judgesmith score --on ray`: the same engine in several processes or machines, each row once whatever is killed.
 
-The input is cut into parts. A worker judges a part into a file that grows row by row, as `judgesmith score` does, and
-renames it when it is whole; a worker that takes the part after a kill continues that file. So a row is never twice in
-the output, and what is asked again is what was in flight. On object storage, where files neither grow nor are renamed,
-the growing file stands on the worker's own disk, and the whole part is sent, then its summary: without that it counts
-as not there."""
+The input is cut into parts. A worker judges a part into a file on its own disk that grows row by row, as `judgesmith
+score` does; a worker on that machine that takes the part after a kill continues that file. The whole part is sent to
+the output, then its summary: without that it counts as not there. So a row is never twice in the output."""
 
 from __future__ import annotations
 
@@ -12,7 +10,6 @@ import itertools
 import json
 import logging
 import os
-import shutil
 import sys
 import tempfile
 import time
@@ -28,13 +25,12 @@ from ..datasets.loading import iter_rows
 from ..datasets.records import Row
 from ..errors import JudgesmithError, MissingExtraError, OptionError
 from ..programs import artifact
-from ..programs.atomic import write_whole
 from ..programs.models.cache import default_cache_path
 from ..programs.models.lm import Connection
 from ..running.console import Watch
 from ..running.journal import TakenError, alone
 from ..running.limits import Limits
-from ..running.opening import open_judge, quiet
+from ..running.opening import is_address, open_judge, quiet
 from ..scoring.scoring import Run, ScoreSummary, score_rows
 from .storage import Storage
 from .storage import at_hand as at_hand
@@ -65,13 +61,13 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A file of rows: which columns play a role, and how many of its first rows are judged. stored: of the copy of a
-    file on object storage, what tells that from others."""
+    """A file of rows, what tells it from others, which columns play a role, and how many of its first rows are
+    judged."""
 
     path: Path
+    about: Mapping[str, Any]
     columns: Mapping[str, str] | None = None
     limit: int | None = None
-    stored: Mapping[str, Any] | None = None
 
     def parts(self, size: int) -> Iterator[Rows]:
         """Its rows, `size` at a time."""
@@ -79,35 +75,18 @@ class Input:
         while part := list(itertools.islice(rows, size)):
             yield part
 
-    def about(self) -> dict[str, Any]:
-        """What tells it from other inputs."""
-        if self.stored is not None:
-            return dict(self.stored)
-        told = self.path.stat()
-        return {"input": self.path.name, "bytes": told.st_size, "changed": told.st_mtime_ns}
-
-
-@dataclass(frozen=True, slots=True)
-class Judging:
-    """A saved judge, a model in place of its own, how that is reached, and whether the model's words are kept."""
-
-    judge: Path
-    lm: str | None = None
-    where: Connection = field(default_factory=Connection)
-    raw: bool = False
-
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What every worker has to know: the saved judge as text, the model and how it is reached, and the folder, which
-    all of them see; or, with stored (an address), one of its own, from which whole parts are sent there."""
+    """What every worker has to know: the saved judge as text, a model in place of its own and how that is reached,
+    whether the model's words are kept, the folder of the parts, and the name of the run that fills it."""
 
     judge: str
-    lm: str | None
-    where: Connection
-    folder: Path
+    lm: str | None = None
+    where: Connection = field(default_factory=Connection)
     raw: bool = False
-    stored: str | None = None
+    parts: str = ""
+    run: str = ""
 
 
 class Scorer:
@@ -124,7 +103,7 @@ class Scorer:
         """Judge a part, or what is missing of it; its summary. Several at once share the model's connection and its
         limits, each with a meter of its own."""
         judge = self.judge.copy_for(own_lm=self.judge.lm.metered())
-        whole, growing = part_file(self.order.folder, number), part_file(self.order.folder, number, growing=True)
+        growing = own_folder(self.order.run) / part_name(number)
         end = time.monotonic() + PATIENCE
         while True:
             try:
@@ -134,39 +113,33 @@ class Scorer:
                 if time.monotonic() > end:
                     raise
                 time.sleep(0.2)
-        data = summary.to_dict()
-        if self.order.stored is not None:
-            stored = Storage(self.order.stored)
-            stored.write(whole.name, growing)
-            kept = data | {"bytes": growing.stat().st_size}
-            stored.write(summary_file(self.order.folder, number).name, json.dumps(kept).encode())
-            growing.unlink()
-            return data
-        write_whole(summary_file(self.order.folder, number), json.dumps(data))
-        growing.replace(whole)
+        data = summary.to_dict() | {"bytes": growing.stat().st_size}
+        stored = Storage(self.order.parts)
+        stored.write(part_name(number), growing)
+        stored.write(summary_name(number), json.dumps(data).encode())
+        growing.unlink()
         return data
 
 
-def part_file(folder: Path, number: int, *, growing: bool = False) -> Path:
-    """Of a whole part, or of one that is being judged."""
-    return folder / f"{'growing' if growing else 'part'}-{number:06d}.jsonl"
+def part_name(number: int) -> str:
+    return f"part-{number:06d}.jsonl"
 
 
-def summary_file(folder: Path, number: int) -> Path:
-    return folder / f"part-{number:06d}.summary.json"
+def summary_name(number: int) -> str:
+    return f"part-{number:06d}.summary.json"
 
 
-def told_of(order: Order, number: int) -> dict[str, Any] | None:
-    """The summary of a part that is whole; None of another."""
-    part, summary = part_file(order.folder, number), summary_file(order.folder, number)
-    if order.stored is None:
-        exists = part.exists() and summary.exists()
-        return json.loads(summary.read_text(encoding="utf-8")) if exists else None
-    stored = Storage(order.stored)
-    if stored.size(summary.name) is None:
+def own_folder(name: str) -> Path:
+    """A folder of this machine for what belongs to an output or a run."""
+    return default_cache_path().with_name("parts") / sha256(name.encode()).hexdigest()[:24]
+
+
+def _summary(stored: Storage, number: int) -> dict[str, Any] | None:
+    """Of a part that is whole; None of another."""
+    if stored.size(summary_name(number)) is None:
         return None
-    data: dict[str, Any] = json.loads(stored.read(summary.name))
-    return data if stored.size(part.name) == data["bytes"] else None
+    data: dict[str, Any] = json.loads(stored.read(summary_name(number)))
+    return data if stored.size(part_name(number)) == data.get("bytes") else None
 
 
 @dataclass(slots=True)
@@ -196,94 +169,76 @@ class _Progress:
 
 
 def score_on_ray(
-    judging: Judging,
+    order: Order,
     source: Input,
-    output: Path | str,
+    output: str,
     cluster: Cluster,
     *,
     overwrite: bool = False,
     watch: Watch | None = None,
     limits: Limits | None = None,
 ) -> ScoreSummary:
-    """Judge every row of a file with a saved judge on a Ray cluster. output: a folder of parts, or a .jsonl file, which
-    is put together from its parts at the end; on object storage its address. The same command resumes after any kill.
+    """Judge every row of a file on a Ray cluster. output: a folder of parts, or a .jsonl file, which is put together
+    from its parts at the end; a path, or an address of object storage. The same command resumes after any kill.
 
     Raises what `score_file` raises, and MissingExtraError without Ray.
     """
     limits = limits or Limits()
     if limits.max_calls is not None or limits.max_cost is not None:
         raise OptionError("--max-calls and --max-cost are of one process; with --on ray give --max-failed or --limit")
-    read = artifact.read(judging.judge)
+    read = artifact.Artifact.of(json.loads(order.judge))
     if artifact.build(read).whole_documents:
         raise OptionError("a judge that ranks whole documents takes all rows together; score them without --on ray")
-    joined = str(output).lower().endswith(".jsonl")
-    parts = f"{output}.parts" if joined else str(output)
-    exists = Storage(output).size() is not None if isinstance(output, str) else output.exists()
-    if joined and exists and not overwrite:
+    output = output if is_address(output) else str(Path(output).resolve())
+    joined = output.lower().endswith(".jsonl")
+    if joined and not overwrite and Storage(output).size() is not None:
         raise OptionError(f"{output} exists and is complete; give another -o, or --overwrite")
-    stored = parts if isinstance(output, str) else None
+    order = replace(order, parts=f"{output}.parts" if joined else output)
+    stored, progress, started = Storage(order.parts), _Progress(watch, limits), time.monotonic()
     # What stands on other machines is not seen here: one command at a time on this one.
-    folder = Path(parts).resolve() if stored is None else _own_folder(parts)
-    order = Order(judging.judge.read_text(encoding="utf-8"), judging.lm, judging.where, folder, judging.raw, stored)
-    progress = _Progress(watch, limits)
-    started = time.monotonic()
-    with alone(folder, folder=True):
-        run = _manifest(order, source, cluster.part, overwrite)
-        if stored is not None:
-            order = replace(order, folder=_own_folder(run))
+    with alone(own_folder(order.parts), folder=True):
+        about = {
+            "format": "judgesmith.parts/1", "judge": artifact.fingerprint_of(read), "lm": order.lm,
+            "rows_of_a_part": cluster.part, "limit": source.limit,
+        } | source.about  # fmt: skip
+        order = replace(order, run=_run_of(stored, about, overwrite))
         count = _judge_parts(order, source.parts(cluster.part), cluster, progress)
         if joined:
-            _join(order, count, output)
-    if joined or stored is not None:
-        with suppress(OSError):  # somebody else's files are in it
-            folder.rmdir()
+            names = map(part_name, range(count))
+            Storage(output).write("", itertools.chain.from_iterable(map(stored.pieces, names)))
+            stored.remove_all()
+    for name in (order.parts, order.run):
+        with suppress(OSError):  # on other machines the second stands, or a part of it is left
+            own_folder(name).rmdir()
     progress.summary.seconds = time.monotonic() - started
     return progress.summary
 
 
-def _own_folder(name: str) -> Path:
-    """A folder of this machine for what belongs to an address or a run."""
-    return default_cache_path().with_name("parts") / sha256(name.encode()).hexdigest()[:24]
-
-
-def _manifest(order: Order, source: Input, part: int, overwrite: bool) -> str:
-    """Notes whose parts these are; the name of the run that began them. Raises OptionError where they are another
-    judge's or input's."""
-    folder, stored = order.folder, None if order.stored is None else Storage(order.stored)
-    mark = artifact.fingerprint_of(artifact.Artifact.of(json.loads(order.judge)))
-    now = {
-        "format": "judgesmith.parts/1", "judge": mark, "lm": order.lm, "rows_of_a_part": part, "limit": source.limit,
-    } | source.about()  # fmt: skip
+def _run_of(stored: Storage, about: Mapping[str, Any], overwrite: bool) -> str:
+    """The name of the run that began these parts, which are noted. Raises OptionError where they are another judge's or
+    input's."""
     before: Any = None
-    if not overwrite:
+    if overwrite:
+        stored.remove("part-*.json*")
+    else:
         try:
-            before = json.loads((folder / MANIFEST).read_bytes() if stored is None else stored.read(MANIFEST))
+            before = json.loads(stored.read(MANIFEST))
         except FileNotFoundError:
             pass
         except ValueError:
             before = {}
-    elif stored is not None:
-        stored.remove("part-*.json*")
-    else:
-        for old in (*folder.glob("part-*.json*"), *folder.glob("growing-*.jsonl")):
-            old.unlink()
-    if before is not None and (other := [name for name, value in now.items() if before.get(name) != value]):
-        where = order.stored or folder
+    if before is not None and (other := [name for name, value in about.items() if before.get(name) != value]):
         raise OptionError(
-            f"{where} has parts of another run ({', '.join(other)} differ); give another -o, or --overwrite"
+            f"{stored.address} has parts of another run ({', '.join(other)} differ); give another -o, or --overwrite"
         )
     run = str((before or {}).get("run") or uuid.uuid4().hex)
-    text = json.dumps(now | {"run": run})
-    if stored is None:
-        write_whole(folder / MANIFEST, text)
-    else:
-        stored.write(MANIFEST, text.encode())
+    stored.write(MANIFEST, json.dumps({**about, "run": run}).encode())
     return run
 
 
 def _judge_parts(order: Order, parts: Iterator[Rows], cluster: Cluster, progress: _Progress) -> int:
     """Judge the parts that are not whole, as many at once as there are workers; the number of parts."""
-    count = 0
+    count, stored = 0, Storage(order.parts)
     with _ray(cluster) as ray:
         how = {"max_restarts": -1, "max_task_retries": -1, "max_concurrency": PARTS_AT_ONCE, "num_cpus": 1}
         actor = ray.remote(**how)(Scorer)
@@ -305,8 +260,8 @@ def _judge_parts(order: Order, parts: Iterator[Rows], cluster: Cluster, progress
 
         for number, rows in enumerate(parts):
             count += 1
-            if (told := told_of(order, number)) is not None:
-                progress.add(told, there=True)
+            if (known := _summary(stored, number)) is not None:
+                progress.add(known, there=True)
                 continue
             while not free:
                 finish()
@@ -335,22 +290,3 @@ def _ray(cluster: Cluster) -> Iterator[Any]:
             yield ray
         finally:
             ray.shutdown()
-
-
-def _join(order: Order, count: int, output: Path | str) -> None:
-    """All parts as one file, then no parts any more."""
-    names = [part_file(order.folder, number).name for number in range(count)]
-    if isinstance(output, str):
-        stored = Storage(order.stored or "")
-        Storage(output).write("", itertools.chain.from_iterable(map(stored.pieces, names)))
-        stored.remove("part-*.json*", MANIFEST)
-        return
-    folder = order.folder
-    beside = output.with_name(f".{output.name}.joining")
-    with beside.open("wb") as file:
-        for name in names:
-            with (folder / name).open("rb") as part:
-                shutil.copyfileobj(part, file)
-    beside.replace(output)
-    for old in (*folder.glob("part-*.json*"), folder / MANIFEST):
-        old.unlink()

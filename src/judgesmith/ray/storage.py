@@ -1,4 +1,4 @@
-"""Files on object storage by their addresses (`s3://…`, `gs://…`, what fsspec knows): read to a disk, written whole.
+"""Files on a disk or on object storage (`s3://…`, `gs://…`, what fsspec knows): read to a disk, written whole.
 
 Who may read and write is the storage's own business: its client takes keys from the environment, as its other programs
 do. Nothing is renamed, which object storage cannot do: a file is there when all of it is.
@@ -20,8 +20,8 @@ PIECE = 1 << 22
 
 
 class Storage:
-    """A folder, or a file, on object storage. address: `s3://bucket/folder`. Raises MissingExtraError where the package
-    that speaks to it is not installed."""
+    """A folder or a file. address: a path, or `s3://bucket/folder`. Raises MissingExtraError where the package that
+    speaks to it is not installed."""
 
     def __init__(self, address: str) -> None:
         self.address = address.rstrip("/")
@@ -90,31 +90,28 @@ class Storage:
             if found := self._files.glob(self._path(pattern)):
                 self._files.rm(found)
 
+    def remove_all(self) -> None:
+        """Remove the folder with all that is in it."""
+        self._files.rm(self._root, recursive=True)
+
     def _unusable(self, error: OSError) -> OptionError:
         what = " ".join(str(error).split())[:300] or type(error).__name__
         return OptionError(f"{self.address} cannot be used: {what}; check the address and its keys in the environment")
 
 
 @contextmanager
-def fetched(address: str) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """A copy of a file on this machine's disk for as long as the block lasts, and what tells it from a later one.
-    Raises OptionError where there is none."""
-    stored = Storage(address)
+def at_hand(name: str) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """A file on this machine's disk for as long as the block lasts, of an address a copy; and what tells it from other
+    files and from a later version. Raises OptionError where there is none."""
+    stored = Storage(name)
     size = stored.size()
     if size is None:
-        raise OptionError(f"{address} does not exist")
+        raise OptionError(f"{name} does not exist")
+    if not is_address(name):
+        yield Path(name), {"input": Path(name).name, "bytes": size, "changed": Path(name).stat().st_mtime_ns}
+        return
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / PurePosixPath(address).name
+        path = Path(folder) / PurePosixPath(name).name
         with path.open("wb") as file:
             file.writelines(stored.pieces())
-        yield path, {"input": address, "bytes": size, "changed": stored.mark()}
-
-
-@contextmanager
-def at_hand(name: str) -> Iterator[tuple[Path, dict[str, Any] | None]]:
-    """A path of this machine for as long as the block lasts; of an address a copy, with what tells it from others."""
-    if not is_address(name):
-        yield Path(name), None
-        return
-    with fetched(name) as found:
-        yield found
+        yield path, {"input": name, "bytes": size, "changed": stored.mark()}

@@ -52,8 +52,9 @@ class Score(Command, Rows, Reach, LimitOptions, Json):
     def run(self) -> int:
         from ..datasets.loading import count_rows
         from ..parts import plugin
+        from ..programs import artifact
         from ..running.console import Watch, out, print_json
-        from ..running.opening import is_address, open_judge, quiet
+        from ..running.opening import open_judge, quiet
         from .deferral import mark_deferred, refuse_deferring
         from .scoring import Existing, Run, plan, score_file
 
@@ -69,8 +70,8 @@ class Score(Command, Rows, Reach, LimitOptions, Json):
         existing: Existing = "overwrite" if self.overwrite else "retry failed" if self.retry_failed else "continue"
         limits, where, roles, limit = self.limits(), self.connection(), self.roles(), self.limit
         runner = None if self.on is None else plugin("runners", self.on)
-        at_hand = nullcontext((Path(self.rows), None)) if runner is None else runner.at_hand(self.rows)
-        with quiet(), at_hand as (path, stored):
+        at_hand = nullcontext((Path(self.rows), {})) if runner is None else runner.at_hand(self.rows)
+        with quiet(), at_hand as (path, about):
             if self.dry_run:
                 planned = plan(self.judge, self.lm, where, path, columns=roles, limit=limit)
                 print_json(planned.to_dict()) if self.as_json else out.print(str(planned), markup=False, soft_wrap=True)
@@ -78,10 +79,11 @@ class Score(Command, Rows, Reach, LimitOptions, Json):
             total = count_rows(path)
             with Watch("scoring", min(total, limit) if total and limit else total) as watch:
                 if runner is not None:
+                    artifact.read(self.judge)  # says what is wrong with a file that is no judge
                     summary = runner.score_on_ray(
-                        runner.Judging(self.judge, self.lm, where, self.raw),
-                        runner.Input(path, roles, limit, stored),
-                        target if is_address(target) else Path(target),
+                        runner.Order(self.judge.read_text(encoding="utf-8"), self.lm, where, self.raw),
+                        runner.Input(path, about, roles, limit),
+                        target,
                         runner.Cluster(self.address, self.workers, self.part_rows),
                         overwrite=self.overwrite, watch=watch, limits=limits,
                     )  # fmt: skip
