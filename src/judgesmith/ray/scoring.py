@@ -199,8 +199,8 @@ def score_on_ray(
     with alone(own_folder(order.parts), folder=True):
         about = {
             "format": "judgesmith.parts/1", "judge": artifact.fingerprint_of(read), "lm": order.lm,
-            "rows_of_a_part": cluster.part, "limit": source.limit,
-        } | source.about  # fmt: skip
+            "rows_of_a_part": cluster.part, "limit": source.limit, **source.about,
+        }  # fmt: skip
         order = replace(order, run=_run_of(stored, about, overwrite))
         count = _judge_parts(order, source.parts(cluster.part), cluster, progress)
         if joined:
