@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import re
 import sys
 import time
-import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import asynccontextmanager
 from hashlib import sha256
-from importlib.resources import files
 from typing import Any
 
 import orjson
@@ -21,7 +18,6 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import ValidationError
 
 from .. import __version__
-from ..pages import stylesheet
 from ..signatures.values import Verdict
 from .forms import ManyIn, RowIn, ScoreIn, unreadable
 from .jobs import Jobs
@@ -31,12 +27,11 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
-#: What needs no key: probes of an orchestrator know none, and the page has nothing in it.
-OPEN = ("/healthz", "/readyz", "/")
+#: What needs no key: probes of an orchestrator know none.
+OPEN = ("/healthz", "/readyz")
 SCORE = "/v1/score"
 JOBS = "/v1/jobs"
 NDJSON = "application/x-ndjson"
-_IDENTITY = re.compile(r"[\w.:-]{1,80}")
 
 
 def answer(row: RowIn, served: Served, verdict: Verdict | Refused) -> dict[str, Any]:
@@ -89,14 +84,6 @@ def application(service: Service, jobs: Jobs, *, keys: tuple[str, ...] = (), log
 
 
 def _routes_of_state(app: FastAPI, service: Service) -> None:
-    text = files(__package__).joinpath("page.html").read_text(encoding="utf-8")
-    text = text.replace("/* the stylesheet of all pages */", stylesheet())
-
-    @app.get("/", include_in_schema=False)
-    async def page() -> Response:
-        rule = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'"
-        return Response(text, media_type="text/html", headers={"Content-Security-Policy": rule})
-
     @app.get("/healthz")
     async def healthz() -> dict[str, str]:
         """Whether the process lives."""
@@ -204,34 +191,46 @@ class Gate:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        headers = dict(scope["headers"])
-        given = headers.get(b"x-request-id", b"").decode("latin-1")
-        identity = given if _IDENTITY.fullmatch(given) else uuid.uuid4().hex[:16]
         data: dict[str, Any] = {"status": 500}
         scope["judgesmith"] = data
         started = time.perf_counter()
+        # Of a job, a row a line, nothing is held in memory.
+        left = most = self.service.bounds.job_body if scope["path"] == JOBS else self.service.bounds.body
+        too_long = Refused(413, "too_long", f"a body has at most {most} bytes")
+
+        async def receiving() -> MutableMapping[str, Any]:
+            nonlocal left
+            message = await receive()
+            left -= len(message.get("body", b""))
+            if left < 0:
+                raise too_long
+            return message
 
         async def sending(message: MutableMapping[str, Any]) -> None:
             if message["type"] == "http.response.start":
                 data["status"] = message["status"]
-                message["headers"] = [*message.get("headers", ()), (b"x-request-id", identity.encode())]
             await send(message)
 
         try:
-            # Of a job, a row a line, nothing is held in memory.
-            most = self.service.bounds.job_body if scope["path"] == JOBS else self.service.bounds.body
-            refused = self._refused(scope["path"], headers, most)
-            if refused is None:
-                # Past the framework's routing, which costs a fifth of a request; its route documents this one.
-                direct = scope["method"] == "POST" and scope["path"] == SCORE
-                app = self._score if direct else self.app
-                await app(scope, self._bounded(receive, most), sending)
-            else:
-                await refusal(refused)(scope, receive, sending)
-        except _TooLong as problem:
-            await refusal(problem.refused)(scope, receive, sending)
+            headers = dict(scope["headers"])
+            if scope["path"] not in OPEN:
+                self._check_key(headers.get(b"authorization", b""))
+            length = headers.get(b"content-length", b"0")
+            if not length.isdigit() or int(length) > most:
+                raise too_long
+            # Past the framework's routing, which costs a fifth of a request; its route documents this one.
+            direct = scope["method"] == "POST" and scope["path"] == SCORE
+            await (self._score if direct else self.app)(scope, receiving, sending)
+        except Refused as problem:
+            await refusal(problem)(scope, receive, sending)
         finally:
-            self._tell(scope, data, identity, time.perf_counter() - started)
+            self._tell(scope, data, time.perf_counter() - started)
+
+    def _check_key(self, bearer: bytes) -> None:
+        digest = sha256(bearer[7:].strip() if bearer[:7].lower() == b"bearer " else b"").digest()
+        # All are compared: how long it takes tells nothing of which one is right.
+        if self.keys and not sum(hmac.compare_digest(digest, key) for key in self.keys):
+            raise Refused(401, "key", "send the key as `Authorization: Bearer KEY`")
 
     async def _score(self, scope: Scope, receive: Receive, send: Send) -> None:
         body, more = bytearray(), True
@@ -242,55 +241,18 @@ class Gate:
             body += message.get("body", b"")
             more = message.get("more_body", False)
         try:
-            answered = await score_one(self.service, ScoreIn.model_validate_json(bytes(body)), scope)
+            row = ScoreIn.model_validate_json(bytes(body))
         except ValidationError as problem:
-            answered = refusal(unreadable(problem))
-        except Refused as problem:
-            answered = refusal(problem)
-        await answered(scope, receive, send)
+            raise unreadable(problem) from None
+        await (await score_one(self.service, row, scope))(scope, receive, send)
 
-    def _refused(self, path: str, headers: dict[bytes, bytes], most: int) -> Refused | None:
-        if self.keys and path not in OPEN:
-            bearer = headers.get(b"authorization", b"")
-            digest = sha256(bearer[7:].strip() if bearer[:7].lower() == b"bearer " else b"").digest()
-            # All are compared: how long it takes tells nothing of which one is right.
-            if not sum(hmac.compare_digest(digest, key) for key in self.keys):
-                return Refused(401, "key", "send the key as `Authorization: Bearer KEY`")
-        length = headers.get(b"content-length", b"0")
-        return _TooLong(most).refused if not length.isdigit() or int(length) > most else None
-
-    def _bounded(self, receive: Receive, most: int) -> Receive:
-        read = 0
-
-        async def receiving() -> MutableMapping[str, Any]:
-            nonlocal read
-            message = await receive()
-            read += len(message.get("body", b""))
-            if read > most:
-                raise _TooLong(most)
-            return message
-
-        return receiving
-
-    def _tell(self, scope: Scope, told: dict[str, Any], identity: str, seconds: float) -> None:
-        route = _route(scope)
+    def _tell(self, scope: Scope, told: dict[str, Any], seconds: float) -> None:
+        # Of few routes, whatever is asked for.
+        route = SCORE if scope["path"] == SCORE else getattr(scope.get("route"), "path", "other")
         self.service.metrics.of(self.service.metrics.requests, route, told["status"]).inc()
         if self.log:
             line = {
-                "time": round(time.time(), 3), "event": "request", "id": identity, "method": scope["method"],
-                "route": route, "ms": round(1000 * seconds, 1),
+                "time": round(time.time(), 3), "event": "request", "method": scope["method"], "route": route,
+                "ms": round(1000 * seconds, 1),
             } | told  # fmt: skip
             sys.stderr.write(orjson.dumps(line).decode() + "\n")
-
-
-def _route(scope: Scope) -> str:
-    """Of few, whatever is asked for."""
-    return SCORE if scope["path"] == SCORE else getattr(scope.get("route"), "path", "other")
-
-
-class _TooLong(Exception):
-    """The body is longer than its header said, or than it may be."""
-
-    def __init__(self, most: int) -> None:
-        super().__init__()
-        self.refused = Refused(413, "too_long", f"a body has at most {most} bytes")

@@ -14,7 +14,7 @@ class Serve(Command, Reach):
     """Answer POST /v1/score {"source", "output"} with the verdict of a saved judge.
 
     POST /v1/score/many streams a line a row; POST /v1/jobs judges rows in the background; GET /v1/judges, /healthz,
-    /readyz, /metrics (Prometheus), /openapi.json; a page to try it at /. With JUDGESMITH_API_KEY set, requests need
+    /readyz, /metrics (Prometheus), /openapi.json. With JUDGESMITH_API_KEY set, requests need
     `Authorization: Bearer KEY`. There is no TLS: put a proxy before it. SIGTERM finishes what was accepted.
     """
 
