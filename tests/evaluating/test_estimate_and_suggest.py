@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from judgesmith.errors import OptionError
-from judgesmith.scoring.deferral import mark_deferred, refuse_deferring
+from judgesmith.scoring.scoring import mark_deferred
 
 HOSTILE = "s\x1b[31m[/red]"
 
@@ -81,10 +80,6 @@ def test_the_least_sure_rows_are_left_to_a_person(cli: Callable[..., Any], files
     done = cli("evaluate", files[1], files[0], "--human", "score", "--rounds", 0, "--json")
     assert done.code == 0 and done.json["deferred"] == []  # none of the labelled rows is left to a person
     assert mark_deferred(files[1].with_name("scored.jsonl"), 0.0) == 0
-    with pytest.raises(OptionError, match=r"\.jsonl"):
-        refuse_deferring(Path("a.csv"), True)
-    with pytest.raises(OptionError, match="how sure"):
-        refuse_deferring(Path("a.jsonl"), False)
 
 
 def test_evaluate_says_whether_the_judge_may_replace_a_rater(cli: Callable[..., Any], files: tuple[Path, Path]) -> None:

@@ -235,6 +235,8 @@ def test_a_broken_line_costs_no_row_that_was_judged(
         (["--columns", "colour=red"], "there is no role 'colour'"),
         (["--timeout", "0"], "timeout: Input should be greater than 0"),
         (["-o", "none.jsonl", "--retry-failed"], "does not exist"),
+        (["-o", "none.csv", "--defer", "0.1"], "works on .jsonl"),
+        (["--defer", "0.1"], "knows how sure"),
     ],
 )
 def test_a_wrong_option_is_one_line(

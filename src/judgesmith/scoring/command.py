@@ -54,9 +54,8 @@ class Score(Command, Rows, Reach, LimitOptions, Json):
         from ..parts import plugin
         from ..programs import artifact
         from ..running.console import Watch, out, print_json
-        from ..running.opening import open_judge, quiet
-        from .deferral import mark_deferred, refuse_deferring
-        from .scoring import Existing, Run, plan, score_file
+        from ..running.opening import is_address, open_judge, quiet
+        from .scoring import Existing, Run, mark_deferred, plan, score_file
 
         target = self.output or _beside(self.rows)
         if self.overwrite and self.retry_failed:
@@ -65,6 +64,8 @@ class Score(Command, Rows, Reach, LimitOptions, Json):
             )
         if self.on is None and (far := next(filter(is_address, (self.rows, target)), None)):
             raise OptionError(f"{far}: object storage needs --on ray")
+        if self.defer is not None and not target.lower().endswith(".jsonl"):
+            raise OptionError("--defer works on .jsonl outputs; name the output .jsonl")
         if self.on and (self.retry_failed or self.defer is not None):
             raise OptionError("--retry-failed and --defer resume one .jsonl file; leave --on ray out")
         existing: Existing = "overwrite" if self.overwrite else "retry failed" if self.retry_failed else "continue"
@@ -89,8 +90,11 @@ class Score(Command, Rows, Reach, LimitOptions, Json):
                     )  # fmt: skip
                 else:
                     made = open_judge(self.judge, self.lm, where)
-                    if self.defer is not None:
-                        refuse_deferring(Path(target), made.sureness is not None)
+                    if self.defer is not None and made.sureness is None:
+                        raise OptionError(
+                            "--defer needs a judge that knows how sure its scores are; compile it from labels with "
+                            "this version"
+                        )
                     run = Run(made, Path(target), self.raw, watch, limits)
                     summary = score_file(run, path, columns=roles, limit=limit, existing=existing)
             left = None if self.defer is None else mark_deferred(Path(target), self.defer)
@@ -118,23 +122,16 @@ def _tell(summary: ScoreSummary, target: str, left: int | None) -> None:
         f"{summary.completion_tokens:,} tokens, {cost}, {duration(summary.seconds)} → {escape(target)}",
         soft_wrap=True,
     )
-    if summary.seen:
-        out.print(
-            f"note: {summary.seen} of these rows were used to compile the judge; agreement with people on "
-            "them says little",
-            style="yellow",
-        )
-    if summary.suspicious:
-        out.print(
-            f"note: the texts of {summary.suspicious} rows address a judge (`suspicious` in the output); they were "
-            "judged without those sentences",
-            style="yellow",
-        )
+    for count, note in (
+        (summary.seen, "of these rows were used to compile the judge; agreement with people on them says little"),
+        (summary.suspicious, "rows have texts that address a judge (`suspicious` in the output); they were judged "
+         "without those sentences"),
+    ):  # fmt: skip
+        if count:
+            out.print(f"note: {count} {note}", style="yellow")
     for identity, reason in summary.failures[:10]:
         out.print(f"  no score for {identity}: {reason}", markup=False, style="red")
-    if summary.failed > 10:
-        out.print(f"  … and {summary.failed - 10} more; they are in the output with their reasons")
     if summary.failed:
-        out.print("Try them again with --retry-failed.")
+        out.print("The reasons are in the output. Try these rows again with --retry-failed.")
     if left is not None:
         out.print(f'{left} rows are left to a person ("defer": true), those whose scores are least sure.')

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -12,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from ..agreement.conformal import deferred
 from ..datasets.loading import iter_rows
 from ..datasets.records import Row
 from ..errors import OptionError, OutageError
@@ -336,4 +338,20 @@ def _as_json(value: Any) -> str:
     return json.dumps(value, default=str)
 
 
-__all__ = ["Run", "ScoreSummary", "item_of", "journal_of", "plan", "score_file", "score_rows"]
+def mark_deferred(output: Path, share: float) -> int:
+    """Write `"defer": true` or false into every row of a scored .jsonl file and return how many rows are to be left to
+    a person: the share (rounded up) with the largest expected errors, rows without a score before all others."""
+    with alone(output):
+        chosen = deferred([_error(row["verdict"]) for _, row in read_journal(output)], share)
+        with replacing(output) as journal:
+            for (_, row), left in zip(read_journal(output), chosen.tolist(), strict=True):
+                journal.write(row | {"defer": left})
+    return int(chosen.sum())
+
+
+def _error(verdict: Mapping[str, Any]) -> float:
+    error = (verdict.get("interval") or {}).get("error")
+    return math.nan if verdict["failure"] or error is None else float(error)
+
+
+__all__ = ["Run", "ScoreSummary", "item_of", "journal_of", "mark_deferred", "plan", "score_file", "score_rows"]
