@@ -99,7 +99,7 @@ def test_parts_that_a_worker_has_at_once_share_its_limits_and_are_counted_apart(
 def test_what_does_not_go_with_ray_is_refused(order: Order, rows_file: Rows, tmp_path: Path) -> None:
     rows = given(rows_file(4))
     with pytest.raises(OptionError, match="--max-calls and --max-cost are of one process"):
-        score_on_ray(order, rows, str(tmp_path / "out"), Cluster(), limits=Limits.of(max_calls=3))
+        score_on_ray(order, rows, str(tmp_path / "out"), Cluster(), limits=Limits(max_calls=3))
     (tmp_path / "there.jsonl").write_text("{}")
     with pytest.raises(OptionError, match="exists and is complete"):
         score_on_ray(order, rows, str(tmp_path / "there.jsonl"), Cluster())

@@ -10,6 +10,7 @@ import pytest
 from written import lines
 
 from judgesmith.errors import BudgetError, OptionError
+from judgesmith.parts import read_options
 from judgesmith.running.console import Watch
 from judgesmith.running.limits import Limits
 
@@ -57,14 +58,14 @@ def test_max_failed_stops_the_run(server: Any, fake: Any, score: Any, rows_file:
     assert len(lines(out)) == 3
 
 
-@pytest.mark.parametrize("given", ["x", "-1", "100%", "nan"])
+@pytest.mark.parametrize("given", ["x", "-1", "5%%", "nan", ""])
 def test_a_senseless_share_is_refused(given: str) -> None:
-    with pytest.raises(OptionError, match="--max-failed"):
-        Limits.of(max_failed=given)
+    with pytest.raises(OptionError, match="max_failed"):
+        read_options(Limits, {"max_failed": given}, "score")
 
 
 def test_how_many_may_fail() -> None:
-    number, share = Limits.of(max_failed="3"), Limits.of(max_failed="5 %")
+    number, share = Limits(max_failed="3"), Limits(max_failed="5 %")
     number.check(3, 3, None)
     share.check(5, 100, None)
     for limits, failed, rows in ((number, 4, 1000), (share, 6, 100), (share, 2, 2)):

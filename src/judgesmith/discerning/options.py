@@ -9,10 +9,10 @@ from ..agreement.discernment import Form
 from ..datasets.perturbations.base import Amounts
 from ..datasets.perturbations.dhp import task_of
 from ..parts import option
-from ..running.limits import LimitOptions
+from ..running.limits import Limits
 
 
-class DiscernOptions(LimitOptions):
+class DiscernOptions(Limits):
     """How texts are perturbed, judged and tested."""
 
     texts: str | None = option(None, "Good texts, as a file or bench/NAME, where the command line names none.")

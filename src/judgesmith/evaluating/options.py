@@ -6,10 +6,10 @@ from pathlib import Path
 
 from ..agreement.meta.inputs import EvaluationOptions
 from ..parts import option
-from ..running.limits import LimitOptions
+from ..running.limits import Limits
 
 
-class EvaluateOptions(LimitOptions, EvaluationOptions):
+class EvaluateOptions(Limits, EvaluationOptions):
     """Options of `judgesmith evaluate`."""
 
     absolute: bool = option(False, "Report absolute correlations, for metrics of which lower is better.")

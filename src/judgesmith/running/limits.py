@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import Any, Self
+from typing import Any
 
-from ..errors import BudgetError, OptionError
+from ..errors import BudgetError
 from ..parts import Options, option
 from ..programs.judge import Judge
 from ..programs.models.lm import Connection, LanguageModel, Meter, check_priced, price
@@ -25,48 +25,20 @@ SAMPLED = 50
 CHARACTERS_A_TOKEN, ANSWER_TOKENS = 3.5, 45
 
 
-class LimitOptions(Options):
+class Limits(Options):
     """What a run over rows may spend."""
 
     max_calls: int | None = option(None, "Calls at most in this run.", ge=1)
     max_cost: float | None = option(None, "Dollars at most in this run; what is in flight is still paid.", gt=0)
     max_failed: str | None = option(
-        None, "Stop when more rows than this have no score: a number, or a share of those judged in this run (5%)."
-    )
+        None, "Stop when more rows than this have no score: a number, or a share of those judged in this run (5%).",
+        pattern=r"^ *\d+(\.\d+)? *%? *$",
+    )  # fmt: skip
     dry_run: bool = option(False, "Show what the run would take, spend nothing.")
 
     def limits(self) -> Limits:
-        """Raises OptionError for a `max_failed` that is neither."""
-        return Limits.of(self.max_calls, self.max_cost, self.max_failed)
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Calls and dollars at most in this run, and how many rows may fail: a number, or a share of those judged."""
-
-    max_calls: int | None = None
-    max_cost: float | None = None
-    max_failed: float | None = None
-    share: bool = False
-
-    @classmethod
-    def of(cls, max_calls: int | None = None, max_cost: float | None = None, max_failed: str | None = None) -> Self:
-        """max_failed: `20`, or `5%`. Raises OptionError."""
-        if (max_calls is not None and max_calls < 1) or (max_cost is not None and not max_cost > 0):
-            raise OptionError("--max-calls and --max-cost must be positive")
-        if max_failed is None:
-            return cls(max_calls, max_cost)
-        text = max_failed.replace(" ", "")
-        share = text.endswith("%")
-        try:
-            number = float(text.removesuffix("%"))
-        except ValueError:
-            number = math.nan
-        if not 0 <= number < (100 if share else math.inf):
-            raise OptionError(
-                f"--max-failed {max_failed!r} is neither a number of rows nor a share, for example 20 or 5%"
-            )
-        return cls(max_calls, max_cost, number / 100 if share else number, share)
+        """These alone, of the options of a command."""
+        return Limits(**{name: getattr(self, name) for name in Limits.model_fields})
 
     @contextmanager
     def spending(self, *models: LanguageModel) -> Iterator[None]:
@@ -95,8 +67,8 @@ class Limits:
         """Raises BudgetError where more rows of this run have failed than may."""
         if self.max_failed is None or not failed:
             return
-        most = self.max_failed * max(rows, ENOUGH) if self.share else self.max_failed
-        if failed > most:
+        number, share, _ = self.max_failed.partition("%")
+        if failed > (float(number) / 100 * max(rows, ENOUGH) if share else float(number)):
             raise BudgetError(f"{failed} of {rows} rows have no score (--max-failed), the last: {last}")
 
 

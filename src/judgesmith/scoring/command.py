@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from ..cli.commands import Command, Json, Reach, Rows, argument, flag
 from ..errors import OptionError
-from ..running.limits import LimitOptions
+from ..running.limits import Limits
 
 if TYPE_CHECKING:
     from .scoring import ScoreSummary
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["Score"]
 
 
-class Score(Command, Rows, Reach, LimitOptions, Json):
+class Score(Command, Rows, Reach, Limits, Json):
     """Score outputs with a compiled judge.
 
     Rows are written as they finish, in the order of the input; a second run resumes where the first stopped. Exit code

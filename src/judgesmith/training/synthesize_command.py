@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rich.markup import escape
 
 from ..cli.commands import Command, Json, Preset, Reach, Rows, argument, flag
-from ..running.limits import LimitOptions
+from ..running.limits import Limits
 
 if TYPE_CHECKING:
     from ..running.settings import Catalogue
 
 
-class Synthesize(Command, Preset, Rows, Reach, LimitOptions, Json):
+class Synthesize(Command, Preset, Rows, Reach, Limits, Json):
     """Make examples for `judgesmith distill`: outputs of several qualities, annotated by judges.
 
     Outputs are the rows' own and perturbed copies. The file is JSON lines in the chat form that other trainers read,

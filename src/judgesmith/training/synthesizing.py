@@ -223,7 +223,7 @@ class Synthesis:
             raise BudgetError(
                 "the budget is used up; what is finished is kept, and the same command resumes from there"
             )
-        return replace(limits, max_calls=calls, max_cost=cost)
+        return limits.model_copy(update={"max_calls": calls, "max_cost": cost})
 
     def _refuse_other(self) -> None:
         if self.output.exists() and not self.output.read_bytes()[:60].startswith(b'{"format":"judgesmith.synthetic/'):
