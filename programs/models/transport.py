@@ -278,11 +278,6 @@ class ThroughLiteLLM:
         except (failures.AuthenticationError, failures.PermissionDeniedError, failures.NotFoundError) as error:
             raise ModelError(f"{self.model}: {_first_line(error)}") from None
         except failures.BadRequestError as error:
-            if "LLM Provider NOT provided" in str(error):
-                raise ModelError(
-                    f"{self.model!r} names no provider; write PROVIDER/MODEL, for example openai/gpt-4o-mini, "
-                    "ollama_chat/llama3.1:8b or local/qwen2.5-0.5b"
-                ) from None
             raise Unanswered(_first_line(error), again=False) from None
         except (TimeoutError, failures.APIConnectionError, failures.Timeout) as error:
             _no_key(self.model, error)
@@ -306,35 +301,22 @@ class ThroughDSPy:
     async def send(self, request: Request) -> Reply:
         import dspy
 
-        options = request.options() | ({"rollout_id": request.sample} if request.sample else {})
+        asked: dict[str, Any] = {"messages": list(request.messages), **request.options()}
+        if request.sample:
+            asked["rollout_id"] = request.sample
+        kind, base = type(self.lm), dspy.BaseLM
+        waits = isinstance(self.lm, base) and kind.acall is base.acall and kind.aforward is base.aforward
         try:
             with dspy.track_usage() as used:
-                outputs = await self._called(list(request.messages), options)
+                call = asyncio.to_thread(self.lm, **asked) if waits else self.lm.acall(**asked)
+                first = (await call)[0]
+            output = {"text": first} if isinstance(first, str) else dict(first)
+            logprobs = output.get("logprobs") or {}
+            logprobs = logprobs if isinstance(logprobs, dict) else logprobs.model_dump()
         except Exception as error:
             raise Unanswered(_first_line(error), again=False) from None
-        return read_reply(self._completion(outputs, next(iter(used.get_total_tokens().values()), {})))
-
-    async def _called(self, messages: list[Message], options: Mapping[str, Any]) -> Any:
-        """Asynchronously where the object can, else in a thread of its own."""
-        import dspy
-
-        kind = type(self.lm)
-        own = "aforward" if getattr(kind, "acall", None) is dspy.BaseLM.acall else "acall"
-        if isinstance(self.lm, dspy.BaseLM) and getattr(kind, own) is getattr(dspy.BaseLM, own):
-            return await asyncio.to_thread(self.lm, messages=messages, **options)
-        return await self.lm.acall(messages=messages, **options)
-
-    def _completion(self, outputs: Any, usage: dict[str, Any]) -> Any:
-        """What the object gave, as a server would have sent it; something that is no completion where it cannot be."""
-        try:
-            output = outputs[0]
-            message = {"message": {"content": output if isinstance(output, str) else output.get("text")}}
-            if isinstance(output, dict) and output.get("logprobs"):
-                logprobs = output["logprobs"]
-                message["logprobs"] = logprobs if isinstance(logprobs, dict) else logprobs.model_dump()
-        except (AttributeError, IndexError, KeyError, TypeError):
-            return outputs
-        return {"choices": [message], "usage": usage}
+        choice = {"message": {"content": output.get("text")}, "logprobs": logprobs}
+        return read_reply({"choices": [choice], "usage": next(iter(used.get_total_tokens().values()), {})})
 
 
 #: What providers' clients say where no key is set; LiteLLM takes some of them for failures of the connection.

@@ -355,7 +355,7 @@ def test_litellm_gives_the_same_replies_and_failures(serve: MakeServer) -> None:
     for status in (401, 404):
         with pytest.raises(ModelError):
             through_litellm(serve(Say(status, b'{"error": {"message": "no"}}')).base)
-    with pytest.raises(ModelError, match="PROVIDER/MODEL"):
+    with pytest.raises(Unanswered, match="LLM Provider NOT provided"):
         through_litellm(serve().base, model="nonsense")
     for say, failed in (
         (Say(429, b'{"error": {"message": "slow down"}}', {"Retry-After": "2"}), (True, 2.0, True)),
