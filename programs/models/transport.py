@@ -310,7 +310,7 @@ class ThroughDSPy:
             with dspy.track_usage() as used:
                 call = asyncio.to_thread(self.lm, **asked) if waits else self.lm.acall(**asked)
                 first = (await call)[0]
-            output = {"text": first} if isinstance(first, str) else dict(first)
+            output: dict[str, Any] = {"text": first} if isinstance(first, str) else dict(first)
             logprobs = output.get("logprobs") or {}
             logprobs = logprobs if isinstance(logprobs, dict) else logprobs.model_dump()
         except Exception as error:

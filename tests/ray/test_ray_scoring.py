@@ -152,26 +152,6 @@ def on_ray(rows: Path | str, judge: Path, out: Path | str, server: Any) -> tuple
     return ("score", rows, "--judge", judge, "-o", out, *parts, "--api-base", server.base, "--json")
 
 
-def test_a_killed_driver_goes_on_and_no_row_is_twice_in_the_output(
-    cli: Any, server: Any, judge_file: Path, rows_file: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out = tmp_path / "out.jsonl"
-    command = (*on_ray(rows_file(30), judge_file, out, server), "--no-cache")
-    monkeypatch.setitem(sys.modules, "ray", Local(stop_after=1))
-    assert cli(*command).code == 130
-    assert not out.exists()
-    asked = len(server.judged)
-    assert 7 <= asked < 30
-    monkeypatch.setitem(sys.modules, "ray", Local())
-    done = cli(*command)
-    assert (done.code, done.json["rows"], done.json["scored"], done.json["resumed"]) == (0, 30, 30, asked)
-    assert done.json["calls"] >= 30 - asked
-    assert [row["id"] for row in lines(out)] == [f"r{n:03d}" for n in range(30)]
-    assert len(server.judged) == 30
-    assert not (tmp_path / "out.jsonl.parts").exists()
-    assert cli(*command).code == 2  # it exists and is complete
-
-
 @pytest.fixture
 def bucket() -> Any:
     """fsspec's storage in memory, empty."""
@@ -225,17 +205,6 @@ def test_storage_that_cannot_be_used_says_what_is_missing(
         assert (refused.code, told in " ".join(refused.err.split())) == (2, True), refused.err
     alone = cli("score", "memory://rows.jsonl", "--judge", judge_file, "--api-base", server.base)
     assert (alone.code, "object storage needs --on ray" in alone.err) == (2, True)
-
-
-def test_a_cluster_that_writes_to_storage(
-    cli: Any, server: Any, judge_file: Path, rows_file: Rows, tmp_path: Path
-) -> None:
-    pytest.importorskip("ray")
-    out = tmp_path / "far" / "out"
-    done = cli(*on_ray(rows_file(10).as_uri(), judge_file, out.as_uri(), server))
-    assert (done.code, done.json["rows"], done.json["scored"]) == (0, 10, 10)
-    parts = sorted(out.glob("part-*.jsonl"))
-    assert [row["id"] for part in parts for row in lines(part)] == [f"r{n:03d}" for n in range(10)]
 
 
 def test_a_cluster_on_this_machine(

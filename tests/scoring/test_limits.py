@@ -183,15 +183,6 @@ def test_csv_keeps_criteria_spread_and_errors(server: Any, score: Any, rows_file
     assert json.loads(read["judge_errors"])[0]["explanation"] == "wrong"
 
 
-def test_show_prints_the_fingerprint_that_scored_rows_carry(
-    cli: Any, score: Any, rows_file: Rows, judge_file: Path, tmp_path: Path
-) -> None:
-    assert score(rows_file(2), "-o", tmp_path / "out.jsonl").code == 0
-    mark = lines(tmp_path / "out.jsonl")[0]["judge"]
-    assert f"{mark} (`judge` in the rows" in cli("show", judge_file).out
-    assert cli("show", judge_file, "--json").json["fingerprint"] == mark
-
-
 def test_what_is_no_judge_is_not_overwritten(cli: Any, tmp_path: Path, server: Any, monkeypatch: Any) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", server.base)
     foreign = tmp_path / "notes.json"
