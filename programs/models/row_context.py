@@ -7,7 +7,7 @@ own document) and counted (usage, calls), whichever way a judge calls its model.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -64,10 +64,7 @@ def judging(item: Item, demos: Sequence[Mapping[str, Any]] = ()) -> Iterator[Cal
 @contextmanager
 def under(item: Item) -> Iterator[None]:
     """For an evaluator that is called by itself: the row, unless one is under judgement already."""
-    if _current.get().item is not None:
-        yield
-        return
-    with judging(item):
+    with judging(item) if _current.get().item is None else nullcontext():
         yield
 
 

@@ -111,21 +111,18 @@ def open_model(name: str | None, where: Connection | None = None, sampling: Samp
             "--lm ollama_chat/llama3.1:8b or --lm openai/gpt-4o-mini"
         )
     if is_local(name):
-        _fetch_missing(name)
+        if name.startswith("local/"):
+            fetch(name)
         with err.status(f"loading {escape(name)} …"):
             embedded(name)
     return language_model(name, connection=where, sampling=sampling)
 
 
-def _fetch_missing(name: str) -> None:
-    if name.startswith("local/") and not installed(name):
-        fetch(name)
-
-
 def fetch(name: str) -> Path:
-    """Fetch a local model."""
+    """The file of a local model, which is fetched where it is not here."""
     model = find_model(name)
-    err.print(f"fetching {model.title}, {model.bytes / 1e6:,.0f} MB, {model.licence}", markup=False)
+    if not installed(name):
+        err.print(f"fetching {model.title}, {model.bytes / 1e6:,.0f} MB, {model.licence}", markup=False)
     return model_path(name, announce=lambda line: err.print(line, markup=False, soft_wrap=True))
 
 
@@ -156,10 +153,10 @@ def open_others(judge: Judge, where: Connection | None) -> None:
     """The models that a judge needs beside its own: fetched before anything is spent, and tried where they are called.
     One that is only read is opened by its reader; a server for it would hold its weights twice."""
     for name in judge.models():
-        if name in judge.reads():
-            _fetch_missing(name)
-        else:
+        if name not in judge.reads():
             open_model(name, where)
+        elif name.startswith("local/"):
+            fetch(name)
     judge.connect(where)
 
 
