@@ -21,6 +21,7 @@ from ..rows import ROLES as TEXT_ROLES
 from ..rows import as_text, folded_name, is_missing, source_key, texts
 from .duplicates import merge
 from .marks import NUMBER, Kind, Marks, named_scale, unrated
+from .meanings import guessed, likely_scores
 
 OVERALL = "overall"
 #: Cells with ratings, each with its rater, "" where it is not named by the column.
@@ -232,8 +233,10 @@ class Columns:
         chosen: Mapping[str, str] | None = None,
         aspect: str | None = None,
         scores_needed: bool = True,
+        records: Sequence[Mapping[str, Any]] = (),
     ) -> Columns:
-        """Give the columns `names` their roles; `chosen` (role -> column) goes before every name.
+        """Give the columns `names` their roles; `chosen` (role -> column) goes before every guess. records: by their
+        texts and ratings columns are found whose names are no role's.
 
         Raises LabelsError for a chosen column that is not there, for two columns that fit a role equally well, and
         for a missing output or (if `scores_needed`) score; OptionError for a role that does not exist.
@@ -251,6 +254,7 @@ class Columns:
                 free = [n for n in names if n not in result.values()]
                 if (column := _best(role, free, origin)) is not None:
                     result[role] = column
+        result |= guessed(records, names, result)
         if "output" not in result and "messages" not in result:
             raise LabelsError(
                 f"{origin}: no column for the output text; {_listed(names)}; name it with --columns output=NAME"
@@ -263,6 +267,13 @@ class Columns:
             aspects[aspect or own_name] = (score, ())
         elif objects is None:
             aspects, objects = _score_columns(free, origin, aspect, scores_needed)
+        if scores_needed and not aspects and objects is None and (likely := likely_scores(records, free)):
+            if len(likely) > 1:
+                raise LabelsError(
+                    f"{origin}: columns {' and '.join(map(repr, likely[:6]))} could each be the score; say which with "
+                    "--columns score=NAME"
+                )
+            aspects = {aspect or OVERALL: (likely[0], ())}
         if scores_needed and not aspects and objects is None:
             raise LabelsError(f"{origin}: no column with scores; {_listed(names)}; name it with --columns score=NAME")
         return cls(result, aspects, objects)

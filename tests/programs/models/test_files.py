@@ -152,6 +152,22 @@ def test_a_source_that_fails_is_named_and_the_next_one_delivers(
     assert model_path("tiny").read_bytes() == CONTENT
 
 
+def test_a_mirror_that_the_user_names_is_asked_after_the_hub(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("JUDGESMITH_MODELS", f"{hub.url}/acme/mirror")
+    tiny("missing")
+    lines: list[str] = []
+    path = model_path("tiny", announce=lines.append)
+    assert path == tmp_path / ".cache/judgesmith/models/tiny.gguf" and path.read_bytes() == CONTENT
+    assert [line.split()[-1] for line in lines if "from" in line][1] == f"{hub.url}/acme/mirror/tiny.gguf"
+    path.unlink()
+    monkeypatch.setenv("JUDGESMITH_MODELS", f"{hub.url}/acme/longer")
+    with pytest.raises(ModelError, match="sends more than"):
+        model_path("tiny")
+
+
 @pytest.mark.parametrize("endpoint", ["http://127.0.0.1:1", "nonsense", "http://[bad"])
 def test_an_endpoint_without_a_server_fails_at_once(
     folder: Path, shelf: Path, monkeypatch: pytest.MonkeyPatch, endpoint: str

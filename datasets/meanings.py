@@ -1,0 +1,80 @@
+"""What columns mean whose names are not those of a role: by words in the name, and by what their cells hold."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..conversation import parsed
+from .marks import Marks, folded, named_scale, unrated, word_set
+
+Records = Sequence[Mapping[str, Any]]
+
+_WORDS = {
+    "output": word_set(
+        "output response answer reply summary completion generation generated translation candidate prediction bot "
+        "assistant ai llm chatbot hypothesis"
+    ),
+    "source": word_set(
+        "source input question prompt query article document instruction instructions request user customer task "
+        "ticket message"
+    ),
+    "context": word_set("context contexts passages passage retrieved knowledge evidence chunks"),
+    "reference": word_set("reference gold expected ideal correct"),
+}
+#: Words of columns that hold something about a text.
+_ABOUT = word_set(
+    "id type length count time date timestamp score rating label url link name email tokens cost latency language "
+    "rate comment comments notes note feedback reason rationale explanation justification why"
+)
+#: Words by which a column is likely to be the score, where its values could be one.
+_SCORE_WORDS = word_set(
+    "score rating rate rated grade label verdict quality stars star thumbs thumb feedback pass passed result correct "
+    "good evaluation judgement judgment vote value acceptable ok helpful satisfaction"
+)
+
+
+def guessed(records: Records, names: Sequence[str], taken: Mapping[str, str]) -> dict[str, str]:
+    """role -> column for roles without a column: of the columns with texts the only one whose name has one of the
+    role's words."""
+    result: dict[str, str] = {}
+    for role, words in _WORDS.items():
+        if role in taken:
+            continue
+        other = _ABOUT if role == "reference" else _ABOUT | _WORDS["reference"]
+        free = {name: words_of(name) for name in names if name not in (*taken.values(), *result.values())}
+        hits = [n for n, own in free.items() if words & own and not own & other and text_like(records, n)]
+        if len(hits) == 1:
+            result[role] = hits[0]
+    return result
+
+
+def likely_scores(records: Records, names: Sequence[str]) -> list[str]:
+    """Columns that could be the score: their values are ratings, and the name speaks of one or the values cannot be
+    anything else (thumbs, stars, pass/fail)."""
+    named, certain = [], []
+    for name in names:
+        cells = [cell for record in records if not unrated(cell := record.get(name))]
+        if len(set(map(str, cells))) < 2 or any(isinstance(parsed(cell), list | dict) for cell in cells[:20]):
+            continue
+        marks = Marks.of(cells)
+        if sum(marks.reads(folded(cell)) for cell in cells) * 10 < len(cells) * 9:
+            continue
+        if words_of(name) & _SCORE_WORDS or named_scale(name)[1] is not None:
+            named.append(name)
+        elif marks.values:
+            certain.append(name)
+    return named or certain
+
+
+def text_like(records: Records, name: str) -> bool:
+    """Whether most cells of a column are texts of a few words, or structures."""
+    cells = [cell for record in records if not unrated(cell := record.get(name))]
+    texts = [c for c in cells if isinstance(c, list | dict) or (isinstance(c, str) and len(c.split()) >= 3)]
+    return bool(cells) and len(texts) * 2 >= len(cells)
+
+
+def words_of(name: str) -> set[str]:
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)
+    return set(re.findall(r"[^\W\d_]+", spaced.casefold()))
