@@ -69,8 +69,8 @@ class FormTrial:
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """One pass of task inference, form and search over some training rows. refined: whether what
-    was fitted to the chosen program's answers took the place of the plain way, in their order."""
+    """One pass of task inference, form and search over some training rows. refined: whether what was fitted to
+    the chosen program's answers took the place of the plain way, in their order."""
 
     judge: Judge
     zero_shot: Judge
