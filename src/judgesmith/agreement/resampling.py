@@ -322,7 +322,7 @@ def _statistic(
 ) -> Statistic:
     if level == "sample":  # the values within documents stay as they are, only the mean over documents varies
         table = within_documents(x, y, doc, documents, names, objective=objective)
-        return lambda counts: mean_drawn(counts, table[None])
+        return lambda counts: mean_drawn(counts, table)
     if level == "system":
         assert sys is not None
         systems = Systems(x, y, doc, documents, sys)
@@ -331,12 +331,12 @@ def _statistic(
 
 
 def mean_drawn(counts: Vector, table: Vector) -> Vector:
-    """Mean over documents that count so often, (rounds, documents), of values of each, (1 or rounds, documents, parts)
-    -> (rounds, parts). Undefined values are left out; NaN where no other is drawn."""
+    """Mean over documents that count so often, (rounds, documents), of values of each, (documents, parts) -> (rounds,
+    parts). Undefined values are left out; NaN where no other is drawn."""
     known = ~np.isnan(table)
-    used = np.matmul(counts[:, None, :], known.astype(np.float64))[:, 0]
+    used = counts @ known.astype(np.float64)
     used[used < 0.5] = np.nan
-    return np.asarray(np.matmul(counts[:, None, :], np.where(known, table, 0.0))[:, 0] / used)
+    return np.asarray(counts @ np.where(known, table, 0.0) / used)
 
 
 def rowwise_defined(x: Vector, y: Vector, names: Sequence[str]) -> Vector:

@@ -107,10 +107,10 @@ def _alike(x: Vector, y: Vector, epsilon: Any) -> Any:
 
 def _within(x: Vector, y: Vector, units: Units, epsilon: Vector, half: Codes) -> Statistic:
     """The mean over documents of the share of their pairs; NaN for a document without pairs."""
-    share = np.full((1, units.documents, 1), np.nan)
+    share = np.full((units.documents, 1), np.nan)
     for document, rows in enumerate(_groups(units.doc)):
         if (n := len(rows)) > 1:
-            share[0, document] = (_alike(x[rows], y[rows], epsilon[document]).sum() - n) / (n * (n - 1))
+            share[document] = (_alike(x[rows], y[rows], epsilon[document]).sum() - n) / (n * (n - 1))
     return lambda counts: mean_drawn(counts, share)
 
 
