@@ -205,32 +205,22 @@ def _scorable(name: str, y: Vector, rows: int) -> None:
 
 
 def levels_of(asked: Sequence[Level] | None, aspects: Sequence[Aspect], notes: list[str]) -> tuple[Level, ...]:
+    """The levels asked for, or all that the rows allow. Raises OptionError for one that they do not."""
     first = aspects[0]
-    repeated = first.repeated()
-    systems = first.systems
-    if asked:
-        if "sample" in asked and not repeated:
-            raise OptionError(
-                "level sample correlates within documents, but "
-                + ("there are no document ids" if first.doc is None else "every document has one row")
-                + "; give a doc_id that the systems' outputs share, or take level pooled"
-            )
-        if "sample" in asked and first.doc is not None and len(np.unique(first.doc)) < 2:
-            notes.append("there is one document only: the sample level rests on it alone and has no interval")
-        if "system" in asked and systems < 3:
-            raise OptionError(
-                f"level system correlates the systems' means, but there {'is' if systems == 1 else 'are'} {systems} "
-                f"system{'' if systems == 1 else 's'}; at least 3 are needed"
-            )
-        return tuple(dict.fromkeys(asked))
+    repeated, systems = first.repeated(), first.systems
+    if "sample" in (asked or ()) and not repeated:
+        why = "there are no document ids" if first.doc is None else "every document has one row"
+        raise OptionError(
+            f"level sample correlates within documents, but {why}; give a doc_id that the systems' outputs share, or "
+            "take level pooled"
+        )
+    if "system" in (asked or ()) and systems < 3:
+        counted = "is 1 system" if systems == 1 else f"are {systems} systems"
+        raise OptionError(f"level system correlates the systems' means, but there {counted}; at least 3 are needed")
     if first.doc is not None and len(np.unique(first.doc)) < 2:
         notes.append("there is one document only: documents cannot be resampled, so nothing here has an interval")
-    result: list[Level] = ["pooled"]
-    if repeated:
-        result.append("sample")
-    if systems >= 3:
-        result.append("system")
-    return tuple(result)
+    allowed = {"pooled": True, "sample": repeated, "system": systems >= 3}
+    return tuple(dict.fromkeys(asked or (level for level in LEVELS if allowed[level])))
 
 
 def scale_of(scale: Any, aspect: str) -> tuple[float, float] | None:
