@@ -96,13 +96,8 @@ def _average(cells: Sequence[Cell], how: How) -> Cell:
     if any(c.drawn is None for c in cells) or len({c.key for c in cells}) > 1:
         mean.reason = "no interval: the aspects do not rest on the same resamples"
         return mean
-    functions = [f for c in cells if c.agreement is not None for f in c.agreement.statistics]
-
-    def statistic(counts: Vector) -> Vector:
-        return np.asarray(np.mean([f(counts) for f in functions], axis=0))
-
     assert cells[0].agreement is not None
-    mean.agreement = replace(cells[0].agreement, statistics=[statistic], values=[value])
+    mean.agreement = replace(cells[0].agreement, statistics=[], values=[value])
     mean.limit(np.mean([c.drawn for c in cells if c.drawn is not None], axis=0), how)
     return mean
 
