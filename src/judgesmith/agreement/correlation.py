@@ -383,6 +383,14 @@ class CorrelationSum:
         groups, systems = (f and [text_of(f, example) for example, _ in rows] for f in (group_of, system_of))
         return self(predicted, human, groups, systems)
 
+    def surrogate(self, result: Any, **fields: Any) -> Any:
+        """A per-example metric that stands in for Q while a teleprompter of DSPy's searches, which averages a metric
+        over rows: see `surrogate.Surrogate`. result: of `dspy.Evaluate` over the training rows, of the program as it
+        is. What is found is then to be measured by `over`, on other rows."""
+        from .surrogate import Surrogate
+
+        return Surrogate([tuple(row[:2]) for row in getattr(result, "results", result)], **fields)
+
 
 def impute(x: Vector, doc: Codes | None = None) -> Vector:
     """x with NaN replaced by the mean of the other predictions, of the same document if `doc` is given and has any.
