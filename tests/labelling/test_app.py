@@ -59,6 +59,8 @@ def test_only_the_page_itself_gets_in(running: Any) -> None:
         assert at.http.get(path, headers={"Host": f"evil.example:{port}"}).status_code == 421
     for path in ("/", "/page.js"):
         assert httpx.get(at.base + path, headers={"Host": "evil.example"}).status_code == 421
+    streamed = httpx.post(f"{at.base}/api/events", content=iter([body.encode()]), headers=own, timeout=60)
+    assert streamed.status_code == 411
     assert at.http.request("OPTIONS", "/api/events").status_code == 405  # no permission for another origin
     assert at.next("Ada")["done"] == 0  # and nothing of all that was kept
     assert status() == 200 and at.next("Ada")["done"] == 1

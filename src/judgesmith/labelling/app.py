@@ -241,13 +241,8 @@ class Gate:
             await send(message)
 
         refused = self._refused(scope)
-        if refused is None:
-            body = await _body(receive) if scope["method"] == "POST" else b""
-            if body is not None:
-                await self.app(scope, _once(body), sending)
-                return
-            refused = (413, f"a request has at most {LONGEST_BODY} bytes")
-        await _json({"error": refused[1]}, refused[0])(scope, receive, sending)
+        answer = self.app if refused is None else _json({"error": refused[1]}, refused[0])
+        await answer(scope, receive, sending)
 
     def _refused(self, scope: Scope) -> tuple[int, str] | None:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
@@ -270,31 +265,9 @@ class Gate:
             return 403, "a request without an origin is refused"
         if scope["method"] == "POST" and headers.get("content-type") != "application/json":
             return 415, "send JSON"
+        length = headers.get("content-length", "")
+        if scope["method"] == "POST" and (not length.isdigit() or "transfer-encoding" in headers):
+            return 411, "a request without its length is refused"
+        if scope["method"] == "POST" and int(length) > LONGEST_BODY:
+            return 413, f"a request has at most {LONGEST_BODY} bytes"
         return None
-
-
-async def _body(receive: Any) -> bytes | None:
-    """The whole body, None where it is too long."""
-    body, more = bytearray(), True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            return None
-        body += message.get("body", b"")
-        more = message.get("more_body", False)
-        if len(body) > LONGEST_BODY:
-            return None
-    return bytes(body)
-
-
-def _once(body: bytes) -> Any:
-    sent = False
-
-    async def receive() -> dict[str, Any]:
-        nonlocal sent
-        if sent:
-            return {"type": "http.disconnect"}
-        sent = True
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return receive
