@@ -55,9 +55,9 @@ def recognised(head: Sequence[Mapping[str, Any]], origin: str) -> Export | None:
 def _argilla(record: Mapping[str, Any]) -> tuple[Record, Iterator[_Given]]:
     """`records.to_list()`; responses that were not submitted do not count."""
     given = (
-        (question, one.get("user_id"), one.get("value"), one.get("status") in (None, "submitted"))
+        (question, response.get("user_id"), response.get("value"), response.get("status") in (None, "submitted"))
         for question, answers in _object(record["responses"]).items()
-        for one in _objects(answers)
+        for response in _objects(answers)
     )
     return {**_object(record["fields"]), **_object(record.get("metadata")), "id": record.get("id")}, given
 
@@ -82,12 +82,12 @@ def _mlflow(record: Mapping[str, Any]) -> tuple[Record, Iterator[_Given]]:
     """`mlflow.search_traces()` as a table; human assessments count."""
 
     def given() -> Iterator[_Given]:
-        for one in _objects(record["assessments"]):
-            source = _object(one.get("source"))
-            if "feedback" in one:
+        for assessment in _objects(record["assessments"]):
+            source = _object(assessment.get("source"))
+            if "feedback" in assessment:
                 by_person = str(source.get("source_type", "HUMAN")).upper() == "HUMAN"
-                value = _object(one["feedback"]).get("value")
-                yield one.get("assessment_name"), source.get("source_id"), value, by_person
+                value = _object(assessment["feedback"]).get("value")
+                yield assessment.get("assessment_name"), source.get("source_id"), value, by_person
 
     texts = {"source": _plain(record.get("request")), "output": _plain(record.get("response"))}
     return {"id": record.get("trace_id"), **texts}, given()
@@ -107,10 +107,11 @@ def _langfuse(record: Mapping[str, Any]) -> tuple[Record, Iterator[_Given]]:
     """Traces or observations with `scores`; those of people count (their source is not EVAL)."""
     given = (
         (
-            one.get("name"), one.get("authorUserId") or one.get("source"), one.get("stringValue") or one.get("value"),
-            str(one.get("source", "")).upper() != "EVAL",
+            score.get("name"), score.get("authorUserId") or score.get("source"),
+            score.get("stringValue") or score.get("value"),
+            str(score.get("source", "")).upper() != "EVAL",
         )
-        for one in _objects(record["scores"])
+        for score in _objects(record["scores"])
     )  # fmt: skip
     texts = {"source": _plain(record["input"]), "output": _plain(record["output"])}
     return {"id": record.get("id"), **texts}, given
@@ -132,7 +133,7 @@ def _object(value: Any) -> Mapping[str, Any]:
 
 def _objects(value: Any) -> list[Mapping[str, Any]]:
     value = parsed(value)
-    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
 def _there(value: Any) -> bool:

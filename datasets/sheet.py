@@ -133,11 +133,11 @@ class Sheet:
             chosen = {**kept, "output": "output", "score": "score"}
         columns = Columns.find(self.names, self.origin, chosen=chosen, aspect=aspect, records=self.records)
         roles = columns.reading(self.records, categories)
-        for name, found in roles.marks.items():
-            if found.unknown and name in (aspect or name, OVERALL):
+        for name, marks in roles.marks.items():
+            if marks.unknown and name in (aspect or name, OVERALL):
                 raise LabelsError(
                     f"{self.origin}, column {roles.column_of(name)!r}: the ratings are words of no known scale; give "
-                    f'them in their order, worst first: --categories "{",".join(found.unknown)}"'
+                    f'them in their order, worst first: --categories "{",".join(marks.unknown)}"'
                 )
         return roles
 
@@ -258,8 +258,8 @@ class Sheet:
             raise LabelsError(*lines)
 
     def _reasons(self) -> str:
-        found = by_reason(sorted(self.skipped.items()))
-        return "; ".join(f"{reason}: {rows_in_words(lines)}" for reason, lines in found.items()) or "all of them"
+        reasons = by_reason(sorted(self.skipped.items()))
+        return "; ".join(f"{reason}: {rows_in_words(lines)}" for reason, lines in reasons.items()) or "all of them"
 
     def _notes(self, roles: Columns) -> list[str]:
         """What a user should know of how the rows were read."""
@@ -271,8 +271,8 @@ class Sheet:
             )
         column = roles.texts.get("messages")
         if column is not None and "output" not in roles.texts:
-            cut = [found for record in self.records if (found := judged(record.get(column))) is not None]
-            after = sum(found.after > 0 for found in cut)
+            chats = [chat for record in self.records if (chat := judged(record.get(column))) is not None]
+            after = sum(chat.after > 0 for chat in chats)
             more = f"; turns after it are not shown ({after} rows)" if after else ""
             lines.append(
                 f"{self.origin}, column {column!r}: the assistant's last turn is judged, the turns before it are its "

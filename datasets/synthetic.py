@@ -102,9 +102,9 @@ def read_synthetic(path: Path) -> list[tuple[SyntheticRow, Row]]:
             problems.append(f"{path.name}, line {number}: {_first(error)}")
     if problems:
         more = f" (and {len(problems) - _PROBLEMS_SHOWN} more lines)" if len(problems) > _PROBLEMS_SHOWN else ""
-        told = problems[:_PROBLEMS_SHOWN]
-        told[-1] += f"{more}; correct or remove such lines, or write the file again with `judgesmith synthesize`"
-        raise LabelsError(*told)
+        shown = problems[:_PROBLEMS_SHOWN]
+        shown[-1] += f"{more}; correct or remove such lines, or write the file again with `judgesmith synthesize`"
+        raise LabelsError(*shown)
     if not result:
         raise LabelsError(f"{path.name}: no example in it; `judgesmith synthesize` writes some")
     return list(result.values())

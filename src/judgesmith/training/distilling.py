@@ -71,13 +71,11 @@ class Contender:
 
     def to_dict(self) -> dict[str, Any]:
         gap = self.against
-        told = None if gap is None else {
-            "value": json_number(gap.value), "low": json_number(gap.low), "high": json_number(gap.high),
-            "p": json_number(gap.p),
-        }  # fmt: skip
+        names = () if gap is None else ("value", "low", "high", "p")
+        lead = {name: json_number(getattr(gap, name)) for name in names} or None
         return {
             "name": self.name, **self.agreement.to_dict(), "calls_per_row": round(self.calls, 3),
-            "seconds_per_row": round(self.seconds, 4), "student_less_this": told,
+            "seconds_per_row": round(self.seconds, 4), "student_less_this": lead,
         }  # fmt: skip
 
 
