@@ -50,8 +50,8 @@ def read_labels(
     """Read and check rows with human scores, pass/fail, categories or preferences.
 
     source: a path (.csv, .tsv, .json, .jsonl, .parquet; .xlsx and other spreadsheets with the extra `tables`), a
-        DataFrame, or dicts. A `scores` object {aspect: score}, flat columns, one row a rater, two outputs with a winner,
-        chats, and the exports of Argilla, Label Studio, MLflow, Langfuse and Phoenix are understood.
+        DataFrame, or dicts. A `scores` object {aspect: score}, flat columns, one row a rater, two outputs with a
+        winner, chats, and the exports of Argilla, Label Studio, MLflow, Langfuse and Phoenix are understood.
     aspect: which score; None takes the only one, or "overall". `mean:A,B,…` is the mean of several on one scale, as an
         overall score, for the rows that have them all.
     scale: (worst, best) with worst < best; None takes what the column's name or the marks say (4/5, stars, words), else
