@@ -76,15 +76,10 @@ class Browser:
         return made
 
     def _event(self, said: dict[str, Any]) -> None:
-        told = said.get("params", {})
-        if said.get("method") == "Runtime.exceptionThrown":
-            self.errors.append(json.dumps(told["exceptionDetails"])[:500])
-        elif said.get("method") == "Log.entryAdded" and told["entry"]["level"] == "error":  # only where it is asked for
-            self.errors.append(json.dumps(told["entry"])[:500])
-        elif said.get("method") == "Runtime.consoleAPICalled" and told["type"] == "error":
-            self.errors.append(json.dumps(told["args"])[:500])
-        elif said.get("method") == "Page.javascriptDialogOpening":
-            self.errors.append(f"a dialog: {told['message']}")
+        told, method = said.get("params", {}), said.get("method")
+        levels = {"Log.entryAdded": told.get("entry", {}).get("level"), "Runtime.consoleAPICalled": told.get("type")}
+        if method in ("Runtime.exceptionThrown", "Page.javascriptDialogOpening") or levels.get(method) == "error":
+            self.errors.append(json.dumps(told)[:500])  # the log only where it is asked for
 
     def tab(self, address: str) -> "Tab":
         target = self.call("Target.createTarget", url="about:blank")["targetId"]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from loopback import fake, labels_of, own_cache, server
 from patience import HANG
@@ -72,12 +73,9 @@ def spawn(started: list[subprocess.Popen[str]]) -> Iterator[Callable[..., subpro
             [sys.executable, *what, *map(str, arguments)],
             # A test run in the background of a shell ignores Ctrl-C, and so would its children.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             env=os.environ | {"PYTHONUNBUFFERED": "1"},
-        )
+        )  # fmt: skip
         started.append(process)
         return process
 
@@ -110,23 +108,14 @@ def rows_file(tmp_path: Path) -> Callable[..., Path]:
     prefix they are other rows, none of which nearly equals one without."""
 
     def make(rows: int, name: str = "rows.jsonl", *, scored: bool = True, prefix: str = "") -> Path:
-        import csv
-
         made = []
         for n, row in enumerate(make_rows(-(-rows // 4), 4, lambda n: n * 37 % 101)[:rows]):
-            record = {
-                "id": row.id,
-                "source": prefix + row.source,
-                "output": prefix + " ".join(reversed(row.output.split())) if prefix else row.output,
-                "doc_id": prefix + row.doc_id,
-            }
+            output = prefix + " ".join(reversed(row.output.split())) if prefix else row.output
+            record = {"id": row.id, "source": prefix + row.source, "output": output, "doc_id": prefix + row.doc_id}
             made.append(record | ({"score": n * 37 % 101} if scored else {}))
         path = tmp_path / name
         if path.suffix == ".csv":
-            with path.open("w", newline="", encoding="utf-8") as file:
-                writer = csv.DictWriter(file, list(made[0]))
-                writer.writeheader()
-                writer.writerows(made)
+            pd.DataFrame(made).to_csv(path, index=False)
         else:
             path.write_text("".join(json.dumps(record) + "\n" for record in made))
         return path
@@ -137,14 +126,9 @@ def rows_file(tmp_path: Path) -> Callable[..., Path]:
 @pytest.fixture
 def judge_file(tmp_path: Path, server: Any) -> Path:
     """A saved judge for the server's model: zero-shot, a number said after an explanation."""
-    judge = ActiveCritic(
-        "vanilla",
-        explain="before",
-        reading="said",
-        lm=language_model("openai/fake", connection=Connection(server.base)),
-    )
+    lm = language_model("openai/fake", connection=Connection(server.base))
     path = tmp_path / "judge.json"
-    judge.save(path)
+    ActiveCritic("vanilla", explain="before", reading="said", lm=lm).save(path)
     return path
 
 
