@@ -30,7 +30,7 @@ SHORT, SHORT_THRESHOLD = 12, 80.0
 LEAST = 4
 #: The farthest that an ellipsis may reach, in characters: about two sentences.
 GAP = 300
-_CHUNK = 64  # rapidfuzz compares so many characters in one machine word; longer words are looked for by their ends
+_CHUNK = 64  # rapidfuzz compares this many characters in one machine word; longer words are found by their ends
 _EDGES = 4  # word boundaries that are tried on both sides of a rough place
 #: Words in quotes. No pair may hold its own opening mark, so that looking stays linear.
 QUOTED = re.compile(r'"([^"\n]+)"|“([^“”\n]+)”|„([^„“”\n]+)[“”]|«([^«»\n]+)»|「([^「」\n]+)」|`([^`\n]+)`')
