@@ -377,6 +377,7 @@ class ComparingJudge(OneAspectJudge):
         self.comparer = PairwiseComparer(self.form, order=self.order, temperature=self.temperature, trial=self.trial)
 
     def calls_a_comparison(self) -> int:
+        """Calls that one comparison takes: answers drawn, times orders."""
         return (self.samples if self.reading == "samples" else 1) * (2 if self.order == "both" else 1)
 
     def taught(self) -> list[JudgePredict]:
@@ -421,6 +422,7 @@ class ComparingJudge(OneAspectJudge):
         return notes + list(dict.fromkeys(note for c in made for note in c.notes))
 
     def comparison_prompt(self, item: Item, other: str) -> list[Message]:
+        """The messages that compare a row's output with another one."""
         return self.comparer.predict.messages(self.comparer.inputs(item, other, **self.known()))
 
 
