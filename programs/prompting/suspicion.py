@@ -62,6 +62,13 @@ _PHRASES = tuple(
         r"(?:给|打|評価|評分)[^。！？]{0,10}(?:满分|滿分|満点|最高分)",
     )
 )
+#: What a score line and every phrase has at least one of: to look for these first is many times faster.
+_NEEDED = (
+    "score", "rating", "mark", "grade", "point", "out of", "/", "ignor", "disregard", "forget", "override", "instruction",
+    "system ", "judge", "evaluator", "rater", "scorer", "annotator", "assessor", "assistant", "chatbot", "llm", " ai",
+    "language model", "höchst", "voll", "oublie", "olvida", "dimentica", "esqueça", "negeer", "maxim", "máxim", "massim",
+    "la plus", "игнориру", "忽略", "无视", "無視", "分", "満点", "最高",
+)  # fmt: skip
 _SCORE_LINE = re.compile(
     r"^[\s*_#>-]{0,8}(?:overall )?(?:score|rating)[*_]{0,2}\s?[:=]\s?[*_]{0,2}\d+(?: ?(?:/|out of) ?\d+)?[.*_ ]{0,4}$",
     re.MULTILINE,
@@ -82,11 +89,12 @@ def suspicion(text: str) -> str | None:
     plain = text if usual else unicodedata.normalize("NFKC", HIDDEN.sub("", text))
     lines = [" ".join(line.split()) for line in plain.casefold().splitlines()]
     plain = " ".join(filter(None, lines))
-    if _SCORE_LINE.search("\n".join(lines)):
+    needed = any(word in plain for word in _NEEDED)
+    if needed and _SCORE_LINE.search("\n".join(lines)):
         return "holds a line that gives a score"
     if ("<" in plain or "[" in plain) and (match := _TOKENS.search(plain)):
         return f"holds a prompt's tag or control token ({match[0][:40]!r})"
-    for phrase in _PHRASES:
+    for phrase in _PHRASES if needed else ():
         if match := phrase.search(plain):
             return f"addresses a judge ({match[0][:80]!r})"
     return None
