@@ -64,10 +64,10 @@ _PHRASES = tuple(
 )
 #: What a score line and every phrase has at least one of: to look for these first is many times faster.
 _NEEDED = (
-    "score", "rating", "mark", "grade", "point", "out of", "/", "ignor", "disregard", "forget", "override", "instruction",
-    "system ", "judge", "evaluator", "rater", "scorer", "annotator", "assessor", "assistant", "chatbot", "llm", " ai",
-    "language model", "höchst", "voll", "oublie", "olvida", "dimentica", "esqueça", "negeer", "maxim", "máxim", "massim",
-    "la plus", "игнориру", "忽略", "无视", "無視", "分", "満点", "最高",
+    "score", "rating", "mark", "grade", "point", "out of", "/", "ignor", "disregard", "forget", "override",
+    "instruction", "system ", "judge", "evaluator", "rater", "scorer", "annotator", "assessor", "assistant", "chatbot",
+    "llm", " ai", "language model", "höchst", "voll", "oublie", "olvida", "dimentica", "esqueça", "negeer", "maxim",
+    "máxim", "massim", "la plus", "игнориру", "忽略", "无视", "無視", "分", "満点", "最高",
 )  # fmt: skip
 _SCORE_LINE = re.compile(
     r"^[\s*_#>-]{0,8}(?:overall )?(?:score|rating)[*_]{0,2}\s?[:=]\s?[*_]{0,2}\d+(?: ?(?:/|out of) ?\d+)?[.*_ ]{0,4}$",
