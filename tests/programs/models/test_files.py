@@ -204,29 +204,22 @@ def test_a_file_that_is_wanted_twice_at_once_is_downloaded_once(hub: Hub, folder
 # What is already here
 
 
-def test_a_file_is_read_for_its_hash_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tiny("good")
-    folder.mkdir()
-    (folder / "tiny.gguf").write_bytes(CONTENT)
-    assert installed("tiny")
-    note = json.loads((folder / "tiny.gguf.ok").read_text())
-    assert note["sha256"] == model_files.CATALOG["tiny"].sha256
-    assert note["size"] == len(CONTENT)
-
-    def forbidden(*_: object) -> None:
-        raise AssertionError("the file was read again")
-
-    monkeypatch.setattr(model_files.hashlib, "file_digest", forbidden)
-    assert installed("tiny")
-    assert model_path("tiny") == folder / "tiny.gguf"
-
-
-def test_a_file_that_changed_is_read_again(folder: Path) -> None:
+def test_a_file_is_read_for_its_hash_once_and_again_when_it_changed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tiny("good")
     folder.mkdir()
     path = folder / "tiny.gguf"
     path.write_bytes(CONTENT)
     assert installed("tiny")
+    note = json.loads((folder / "tiny.gguf.ok").read_text())
+    assert note["sha256"] == model_files.CATALOG["tiny"].sha256
+    assert note["size"] == len(CONTENT)
+
+    with monkeypatch.context() as unread:
+        unread.setattr(model_files.hashlib, "file_digest", lambda *_: pytest.fail("the file was read again"))
+        assert installed("tiny")
+        assert model_path("tiny") == path
     path.write_bytes(WRONG)  # of the same size
     os.utime(path, ns=(1, 1))
     assert not installed("tiny")
