@@ -161,22 +161,20 @@ def test_a_result_that_is_there_does_not_wait_for_a_slow_source() -> None:
     assert list(results) == [1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("broken", [ValueError("line 6 is broken"), SystemExit("line 6 is broken")])
-def test_a_broken_source_comes_after_the_rows_before_it_and_leaves_the_engine_alive(broken: BaseException) -> None:
+def test_a_broken_source_comes_after_the_rows_before_it() -> None:
     def source() -> Iterator[int]:
         yield from range(5)
-        raise broken
+        raise ValueError("line 6 is broken")
 
     async def work(item: int) -> int:
         await asyncio.sleep(0.01)
         return item
 
     got: list[int] = []
-    with pytest.raises(type(broken), match="line 6"):
+    with pytest.raises(ValueError, match="line 6"):
         got.extend(engine.ordered_map(work, source(), in_flight=2))
     # extend() keeps what came before the exception
     assert got == [0, 1, 2, 3, 4]
-    assert engine.run(wait(0.0)) == 0.0
 
 
 def test_a_workers_exception_ends_the_map_in_its_place() -> None:
@@ -213,6 +211,16 @@ def test_leaving_early_cancels_what_is_under_way() -> None:
         break
     engine.run(wait(0.01))
     assert now == 0
+
+
+def test_system_exit_in_the_source_leaves_the_engine_alive() -> None:
+    def source() -> Iterator[int]:
+        yield 1
+        raise SystemExit(3)
+
+    with pytest.raises(SystemExit):
+        list(engine.ordered_map(same, source(), in_flight=2))
+    assert engine.run(wait(0.0)) == 0.0
 
 
 # The end of a process
