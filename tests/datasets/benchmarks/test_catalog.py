@@ -5,17 +5,18 @@ are compared with them.
 """
 
 import hashlib
-import http.server
 import json
 import math
 import os
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
 import pytest
+from misbehaving_server import Say, Server
+from written import lines
 
 from judgesmith.datasets import read_labels
 from judgesmith.datasets.benchmarks import catalog, registry
@@ -37,16 +38,6 @@ def nothing_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("JUDGESMITH_DATA", raising=False)
     monkeypatch.setenv("JUDGESMITH_DATA_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("NO_PROXY", "*")
-
-
-def write_jsonl(path: Path, rows: list[dict[str, Any]]) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
-    return path
-
-
-def jsonl(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 # --- small files in the formats of the origins, made up -----------------------------------------------------------
@@ -150,7 +141,7 @@ def test_cards_say_what_the_real_files_hold(card: BenchmarkCard):
     assert there == (set(card.extras) if path.is_file() else set())
     if not path.is_file():
         pytest.skip(f"{path.name} is not in the folder")
-    rows = jsonl(path)
+    rows = lines(path)
     documents = {row["doc_id"] for row in rows}
     part = card.key in ("newsroom", "topical_chat", "hanna")  # the rest of their documents is held back
     assert (len(rows) < card.rows) is part
@@ -171,14 +162,10 @@ def test_cards_say_what_the_real_files_hold(card: BenchmarkCard):
 @pytest.mark.parametrize(
     ("name", "place", "expected"),
     [
-        ("qags_cnndm", 3, {  # the reference, which is the source, is dropped
-            "id": "qags_cnndm-003", "task": "summarization", "source": "Article 3 .", "output": "Summary 3 .",
-            "system": "bottom-up", "doc_id": "qags_cnndm-d003", "scores": {"consistency": 3 / 11},
-        }),
-        ("qags_xsum", 3, {
-            "id": "qags_xsum-003", "task": "summarization", "source": "Article 3 .", "output": "Summary 3 .",
-            "system": "bart", "doc_id": "qags_xsum-d003", "scores": {"consistency": 3 / 11},
-        }),
+        *((name, 3, {  # the reference, which is the source, is dropped
+            "id": f"{name}-003", "task": "summarization", "source": "Article 3 .", "output": "Summary 3 .",
+            "system": system, "doc_id": f"{name}-d003", "scores": {"consistency": 3 / 11},
+        }) for name, system in (("qags_cnndm", "bottom-up"), ("qags_xsum", "bart"))),
         ("sfhot", 1, {
             "id": "sfhot-0001", "task": "data-to-text", "source": "inform(b)", "output": "Said 1 .",
             "reference": "Reference 1 .", "doc_id": "sfhot-m001",
@@ -243,19 +230,6 @@ def test_converted_rows_have_ids_of_their_own_and_the_aspects_of_the_card(name: 
 # --- where a set is ------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """An empty folder that JUDGESMITH_DATA names."""
-    path = tmp_path / "data"
-    path.mkdir()
-    monkeypatch.setenv("JUDGESMITH_DATA", str(path))
-    return path
-
-
-def rows_of(name: str, count: int) -> list[dict[str, Any]]:
-    return [{"id": f"{name}-{number}", "source": "s", "output": f"o{number}"} for number in range(count)]
-
-
 def test_a_set_that_is_nowhere_says_what_to_do():
     assert (locate("bench/wiki_da").kind, locate("bench/summeval").kind) == ("fetchable", "unavailable")
     with pytest.raises(LabelsError, match=r"0\.2 MB, licence CC BY-NC-SA 4\.0\) with `judgesmith get bench/wiki_da`"):
@@ -267,11 +241,13 @@ def test_a_set_that_is_nowhere_says_what_to_do():
     assert not cache_dir().exists()
 
 
-def test_the_data_folder_goes_before_the_cache(folder: Path):
-    cached = write_jsonl(cache_dir() / "v1" / "wiki_da.jsonl", rows_of("wiki_da", 9))
-    assert (locate("wiki_da").kind, resolve("wiki_da")) == ("cache", cached)
-    here = write_jsonl(folder / "wiki_da.jsonl", rows_of("wiki_da", 9))
-    assert (locate("wiki_da").kind, resolve("wiki_da")) == ("folder", here)
+def test_the_data_folder_goes_before_the_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    cached, here = cache_dir() / "v1" / "wiki_da.jsonl", tmp_path / "wiki_da.jsonl"
+    monkeypatch.setenv("JUDGESMITH_DATA", str(tmp_path))
+    cached.parent.mkdir(parents=True)
+    for path, kind in ((cached, "cache"), (here, "folder")):
+        path.write_text('{"id": "a", "source": "s", "output": "o"}\n')
+        assert (locate("wiki_da").kind, resolve("wiki_da")) == (kind, path)
 
 
 def test_a_data_folder_that_does_not_exist_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
@@ -283,104 +259,66 @@ def test_a_data_folder_that_does_not_exist_is_said(monkeypatch: pytest.MonkeyPat
 # --- fetching ------------------------------------------------------------------------------------------------------
 
 
-class Origins(http.server.ThreadingHTTPServer):
-    """Serves `files` in GitHub's place; `behaviour` makes it misbehave: wrong, cut, endless, refuse."""
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Answer)
-        self.files: dict[str, bytes] = {}
-        self.behaviour = "good"
-        self.asked: list[str] = []
-
-
-class _Answer(http.server.BaseHTTPRequestHandler):
-    server: Origins
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-    def do_GET(self) -> None:
-        self.server.asked.append(self.path)
-        content, behaviour = self.server.files[self.path], self.server.behaviour
-        if behaviour == "refuse":
-            self.send_error(503)
-            return
-        self.send_response(200)
-        if behaviour != "endless":
-            self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        content = {"wrong": content[:-1] + b"?", "cut": content[: len(content) // 2]}.get(behaviour, content)
-        try:
-            self.wfile.write(content)
-            while behaviour == "endless":
-                self.wfile.write(b" " * (1 << 16))
-        except OSError:
-            pass  # the client has hung up, as it should
-
-
 @pytest.fixture
-def origins(monkeypatch: pytest.MonkeyPatch) -> Iterator[Origins]:
-    """A server with the made-up files, whose checksums stand on the cards instead of the real ones."""
+def origins(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    """A server with the made-up files in GitHub's place; cards have their checksums instead of the real ones."""
     cards = {card.key: card for card in list_benchmarks()}
-    server = Origins()
+    files = {}
     for name, content in SYNTHETIC.items():
         data = content.encode()
         origin = cards[name].origin
         assert origin is not None
         origin = replace(origin, bytes=len(data), sha256=hashlib.sha256(data).hexdigest())
         cards[name] = replace(cards[name], origin=origin)
-        server.files[f"/{origin.repository}/{origin.commit}/{origin.path}"] = data
+        files[f"/v1/{origin.repository}/{origin.commit}/{origin.path}"] = data
+    server = Server(lambda number, _: Say(body=files[server.headers[number - 1].split()[1]]))
     monkeypatch.setattr(catalog, "_cards", lambda: cards)
-    monkeypatch.setattr(registry, "GITHUB", f"http://127.0.0.1:{server.server_port}")
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-    thread.start()
+    monkeypatch.setattr(registry, "GITHUB", server.base)
     yield server
-    server.shutdown()
-    server.server_close()
+    server.close()
 
 
 @pytest.mark.parametrize(("name", "aspect"), [("sfres", None), ("hanna", "coherence"), ("wiki_da", "fluency")])
 def test_a_set_is_fetched_once_converted_and_then_found(
-    name: str, aspect: str | None, origins: Origins, capfd: pytest.CaptureFixture[str], tmp_path: Path
+    name: str, aspect: str | None, origins: Server, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ):
     heard: list[tuple[int, int, str]] = []
     path = resolve(name, fetch=True, progress=lambda *news: heard.append(news))
     labels = read_labels(path, aspect=aspect)
     origin = benchmark(name).origin
     assert origin is not None
-    assert origins.asked == [f"/{origin.repository}/{origin.commit}/{origin.path}"]
+    assert [head.split()[1] for head in origins.headers] == [f"/v1/{origin.repository}/{origin.commit}/{origin.path}"]
     assert locate(name).kind == "cache"
     assert [row.id for row in labels.rows] == [row["id"] for row in converted(name, tmp_path)]
     assert heard[-1] == (origin.bytes, origin.bytes, f"bench/{name} from {origin.url}")
     # Another time nothing is asked of the network, and a library prints nothing at all.
     assert resolve(name, fetch=True) == resolve(name)
-    assert len(origins.asked) == 1
+    assert len(origins.headers) == 1
     assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "why"),
+    ("answer", "why"),
     [
-        ("wrong", r"it sent another file than the pinned one \(the SHA-256 differs\)"),
-        ("cut", "peer closed connection"),
-        ("endless", "it sent another file than the pinned one"),
-        ("refuse", "Server error '503 Service Unavailable'"),
+        (Say(body=WIKI[:-1].encode() + b"?"), r"it sent another file than the pinned one \(the SHA-256 differs\)"),
+        (Say(body=WIKI.encode(), cut=len(WIKI) // 2), "peer closed connection"),
+        (Say(raw=chain([b"HTTP/1.1 200 X\r\n\r\n"], repeat(b" " * 65536))), "it sent another file than the pinned one"),
+        (Say(status=503), "Server error '503 "),
     ],
+    ids=["wrong", "cut", "endless", "refused"],
 )
-def test_a_bad_download_is_one_clear_error_and_leaves_nothing(behaviour: str, why: str, origins: Origins):
-    origins.behaviour = behaviour
-    with pytest.raises(LabelsError, match=rf"^bench/wiki_da: http://127\.0\.0\.1:\d+/feralvam.*\.csv: {why}.*; try"):
+def test_a_bad_download_is_one_clear_error_and_leaves_nothing(answer: Say, why: str, origins: Server):
+    good, origins.behave = origins.behave, lambda *_: answer
+    with pytest.raises(LabelsError, match=rf"^bench/wiki_da: http://127\.0\.0\.1:\d+/v1/feralvam.*\.csv: {why}.*; try"):
         resolve("wiki_da", fetch=True)
     assert [path for path in cache_dir().rglob("*") if path.is_file()] == []
     assert locate("wiki_da").kind == "fetchable"
-    origins.behaviour = "good"
+    origins.behave = good
     assert resolve("wiki_da", fetch=True).is_file()
 
 
 def test_a_file_put_there_by_hand_needs_no_network_if_it_is_the_right_one(
-    origins: Origins, monkeypatch: pytest.MonkeyPatch
+    origins: Server, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(registry, "GITHUB", "http://127.0.0.1:9")
     with pytest.raises(LabelsError, match="Connection refused") as caught:
@@ -391,10 +329,10 @@ def test_a_file_put_there_by_hand_needs_no_network_if_it_is_the_right_one(
     with pytest.raises(LabelsError, match="it is not here"):
         resolve("sfres")
     place.write_text(SYNTHETIC["sfres"], encoding="utf-8")
-    assert len(jsonl(resolve("sfres"))) == 12
+    assert len(lines(resolve("sfres"))) == 12
 
 
-def test_a_cache_that_cannot_be_written_is_said(origins: Origins, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_a_cache_that_cannot_be_written_is_said(origins: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     blocked = tmp_path / "a file"
     blocked.write_text("no folder", encoding="utf-8")
     monkeypatch.setenv("JUDGESMITH_DATA_CACHE", str(blocked))
