@@ -1,6 +1,5 @@
 """ActiveCritic with a scripted model: calls, ablations, retries, failures, order, and life as a DSPy module."""
 
-import asyncio
 import itertools
 import math
 from collections.abc import Callable, Iterator
@@ -13,7 +12,7 @@ from judgesmith.errors import CallError, OptionError
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.models import engine
 from judgesmith.programs.models.lm import Sampling
-from judgesmith.programs.models.transport import Reply, Request
+from judgesmith.programs.models.transport import Reply
 from judgesmith.programs.outcome import Calibration
 from judgesmith.programs.prompting.predict import AGAIN
 from judgesmith.signatures.values import Criterion, Item, Scale, Verdict
@@ -49,47 +48,35 @@ def critic(variant: Any = "coarse", lm: Any = None, **options: Any) -> ActiveCri
 
 @pytest.mark.parametrize(("variant", "steps"), [("vanilla", 1), ("coarse", 1), ("fine", 2)])
 def test_each_variant_makes_its_calls(scripted: MakeScripted, variant: str, steps: int) -> None:
-    script = [(is_criteria, LINES), (is_overall, OVERALL)] if variant == "fine" else [(is_overall, OVERALL)]
-    lm, transport = scripted(script)
+    lm, transport = scripted([(is_criteria, LINES), (is_overall, OVERALL)][2 - steps :])
     judge = critic(variant, lm)
     verdict = judge.score("The source.", "The output.")
     assert (verdict.score, verdict.percent, verdict.explanation) == (60.0, 60.0, "It is dull.")
     assert (verdict.failure, verdict.repaired, verdict.notes) == (None, False, ())
-    assert len(transport.requests) == judge.calls_per_row() == steps == verdict.usage.calls
+    assert len(transport.requests) == judge.calls_per_row() == steps == verdict.usage.calls == len(verdict.raw)
     assert verdict.usage.prompt_tokens == 10 * steps
-    assert len(verdict.raw) == steps
+    if variant == "fine":
+        assert {n: (c.score, c.explanation) for n, c in verdict.criteria.items()} == {
+            "Fluency": (80.0, "Reads well."), "Truth": (40.0, "One error."),
+        }  # fmt: skip
+        assert "Truth: One error. Score: 40/100" in transport.requests[1].messages[-1]["content"]
 
 
-def test_what_each_variant_says_of_the_task(texts_of: Callable[[Any], str]) -> None:
-    def said(variant: str, **options: Any) -> list[str]:
-        return [texts_of(m) for m in critic(variant, **options).previews(Item("o", "s")).values()]
-
-    (vanilla,) = said("vanilla")
-    assert TASK not in vanilla
-    assert "It reads well." not in vanilla
-    (coarse,) = said("coarse")
-    assert TASK in coarse
-    assert "- Fluency: It reads well." in coarse
-    first, second = said("fine")
-    assert TASK in first and TASK in second
-    assert "- Fluency: It reads well." in first
-    assert "It reads well." not in second  # the criterion scores stand for it
-    (no_task,) = said("coarse", use_task=False)
-    assert TASK not in no_task
-    assert "- Fluency: It reads well." in no_task
-    (no_criteria,) = said("coarse", use_criteria=False)
-    assert TASK in no_criteria
-    assert "It reads well." not in no_criteria
-
-
-def test_fine_hands_the_criterion_scores_to_the_second_step(scripted: MakeScripted) -> None:
-    lm, transport = scripted([(is_criteria, LINES), (is_overall, OVERALL)])
-    verdict = critic("fine", lm).score("s", "o")
-    assert {n: (c.score, c.explanation) for n, c in verdict.criteria.items()} == {
-        "Fluency": (80.0, "Reads well."),
-        "Truth": (40.0, "One error."),
-    }
-    assert "Truth: One error. Score: 40/100" in transport.requests[1].messages[-1]["content"]
+@pytest.mark.parametrize(
+    ("variant", "options", "shown"),
+    [
+        ("vanilla", {}, [(False, False)]),
+        ("coarse", {}, [(True, True)]),
+        ("fine", {}, [(True, True), (True, False)]),  # in the second step the criterion scores stand for them
+        ("coarse", {"use_task": False}, [(False, True)]),
+        ("coarse", {"use_criteria": False}, [(True, False)]),
+    ],
+)
+def test_which_steps_tell_the_task_and_the_criteria(
+    variant: str, options: dict[str, Any], shown: list[tuple[bool, bool]], texts_of: Callable[[Any], str]
+) -> None:
+    prompts = map(texts_of, critic(variant, **options).previews(Item("o", "s")).values())
+    assert [(TASK in prompt, "It reads well." in prompt) for prompt in prompts] == shown
 
 
 def test_the_mean_of_the_criteria_replaces_the_second_step(scripted: MakeScripted) -> None:
@@ -104,21 +91,10 @@ def test_the_mean_of_the_criteria_replaces_the_second_step(scripted: MakeScripte
     assert partly.repaired
 
 
-@pytest.mark.parametrize(
-    ("explain", "answer", "explanation"),
-    [("none", "Score: 60", ""), ("after", "Score: 60\nExplanation: It is dull.", "It is dull.")],
-)
-def test_other_places_of_the_explanation(scripted: MakeScripted, explain: str, answer: str, explanation: str) -> None:
-    lm, transport = scripted([(is_overall, answer)])
-    verdict = critic(lm=lm, explain=explain).score("s", "o")
-    assert (verdict.score, verdict.explanation, verdict.repaired) == (60.0, explanation, False)
-    assert ("Explanation:" in transport.requests[0].messages[0]["content"]) == (explain == "after")
-
-
 def test_brief_asks_the_same_and_stops_early(scripted: MakeScripted) -> None:
     lm, transport = scripted([(is_overall, "Score: 60\nExplanation: It is dull."), (is_overall, "Score: 60")])
     judge = critic(lm=lm, explain="after")
-    judge.score("s", "o")
+    assert judge.score("s", "o").explanation == "It is dull."
     judge.set_brief(True)
     assert judge.brief
     verdict = judge.score("s", "o")
@@ -134,26 +110,22 @@ def test_brief_asks_the_same_and_stops_early(scripted: MakeScripted) -> None:
 
 
 @pytest.mark.parametrize(
-    "options",
+    ("options", "says"),
     [
-        {"variant": "medium"},
-        {"explain": "during"},
-        {"reading": "guessed"},
-        {"variant": "fine", "combine": "median"},
-        {"variant": "fine", "use_criteria": False},
-        {"variant": "coarse", "combine": "mean"},
+        ({"variant": "medium"}, "variant"),
+        ({"explain": "during"}, "explain"),
+        ({"reading": "guessed"}, "reading"),
+        ({"variant": "fine", "combine": "median"}, "combine"),
+        ({"variant": "fine", "use_criteria": False}, "criteria"),
+        ({"variant": "coarse", "combine": "mean"}, "combine"),
+        # What no artifact can hold.
+        ({"criteria": [Criterion("c" * 81, "a name that is too long")]}, r"1 to 80 characters \(here 81\)"),
+        ({"criteria": [Criterion("long", "d" * 2001)]}, r"at most 2,000 \(here 2001\)"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(options: dict[str, Any]) -> None:
-    with pytest.raises(OptionError):
+def test_options_that_make_no_sense_are_refused(options: dict[str, Any], says: str) -> None:
+    with pytest.raises(OptionError, match=says):
         ActiveCritic(**options)
-
-
-def test_criteria_that_no_artifact_can_hold_are_refused() -> None:
-    with pytest.raises(OptionError, match=r"1 to 80 characters \(here 81\)"):
-        ActiveCritic(criteria=[Criterion("c" * 81, "a name that is too long")])
-    with pytest.raises(OptionError, match=r"at most 2,000 \(here 2001\)"):
-        ActiveCritic(criteria=[Criterion("long", "d" * 2001)])
 
 
 def test_fine_without_criteria_says_what_to_do(scripted: MakeScripted) -> None:
@@ -165,40 +137,27 @@ def test_fine_without_criteria_says_what_to_do(scripted: MakeScripted) -> None:
 # Reading
 
 
+@pytest.mark.parametrize(("logprobs", "score", "reading"), [(True, 4.5, "expected"), (False, 4.0, "said")])
 def test_auto_takes_the_expectation_where_there_are_log_probabilities(
-    scripted: MakeScripted, with_digits: Callable[..., Reply]
+    scripted: MakeScripted, with_digits: Callable[..., Reply], logprobs: bool, score: float, reading: str
 ) -> None:
-    answer = with_digits("Explanation: It is dull.\nScore: 4", "4", {"4": 0.5, "5": 0.5})
-    lm, transport = scripted([(is_overall, answer)], logprobs=True)
+    text = "Explanation: It is dull.\nScore: 4"
+    answer = with_digits(text, "4", {"4": 0.5, "5": 0.5}) if logprobs else text.replace("4", "75")  # 75 of 100
+    lm, transport = scripted([(is_overall, answer)], logprobs=logprobs)
     judge = critic(lm=lm, explain="auto", reading="auto", scale=Scale(1, 5))
-    assert judge.score("s", "o").score == pytest.approx(4.5)
-    assert (judge.explain, judge.reading) == ("before", "expected")
-    assert transport.requests[0].top_logprobs > 0
+    assert judge.score("s", "o").score == pytest.approx(score)
+    assert (judge.explain, judge.reading) == ("before", reading)
+    assert (transport.requests[0].top_logprobs > 0) == logprobs
 
 
-def test_auto_takes_the_number_said_where_there_are_none(scripted: MakeScripted) -> None:
-    lm, transport = scripted([(is_overall, OVERALL)])
-    assert critic(lm=lm, reading="auto").score("s", "o").percent == 60.0
-    assert transport.requests[0].top_logprobs == 0
-
-
-def test_missing_log_probabilities_are_noted(scripted: MakeScripted) -> None:
-    lm, _ = scripted([(is_overall, "Explanation: It is dull.\nScore: 4")])
-    verdict = critic(lm=lm, reading="expected").score("s", "o")
+def test_missing_log_probabilities_are_noted(scripted: MakeScripted, with_digits: Callable[..., Reply]) -> None:
+    text = "Explanation: It is dull.\nScore: 4"
+    never, _ = scripted([(is_overall, text)])
+    verdict = critic(lm=never, reading="expected").score("s", "o")
     assert verdict.percent == 75.0
     assert any("this model gives no log-probabilities" in note for note in verdict.notes)
-
-
-def test_log_probabilities_missing_at_the_score_alone_are_noted(
-    scripted: MakeScripted, with_digits: Callable[..., Reply]
-) -> None:
-    lm, _ = scripted(
-        [
-            (is_overall, "Explanation: It is dull.\nScore: 4"),
-            (is_overall, with_digits("Explanation: It is dull.\nScore: 4", "4", {"4": 0.3, "x": 0.7})),
-        ],
-        logprobs=True,
-    )
+    few = with_digits(text, "4", {"4": 0.3, "x": 0.7})
+    lm, _ = scripted([(is_overall, text), (is_overall, few)], logprobs=True)
     judge = critic(lm=lm, reading="expected")
     assert judge.score("s", "o").notes == ("no log-probabilities at the score; the stated number was taken",)
     assert judge.score("s", "o").notes == ("only 30% of the probability was on the scale's digits",)
@@ -228,24 +187,19 @@ def test_an_unreadable_answer_is_asked_for_once_more(scripted: MakeScripted) -> 
 
 
 @pytest.mark.parametrize("answer", ["I would rather not.", ""])
-def test_two_unreadable_answers_are_nan_with_a_reason(scripted: MakeScripted, answer: str) -> None:
-    lm, _ = scripted([(is_overall, answer), (is_again, answer)])
-    verdict = critic(lm=lm).score("s", "o")
+@pytest.mark.parametrize(("variant", "first"), [("coarse", []), ("fine", [(is_criteria, LINES)])])
+def test_two_unreadable_answers_are_nan_with_a_reason(
+    scripted: MakeScripted, variant: str, first: list[Any], answer: str
+) -> None:
+    lm, _ = scripted([*first, (is_overall, answer), (is_again, answer)])
+    verdict = critic(variant, lm).score("s", "o")
     assert math.isnan(verdict.score)
     assert math.isnan(verdict.percent)
     assert "asked twice" in (verdict.failure or "")
-    assert verdict.raw == (answer, answer)
-    assert verdict.usage.calls == 2  # they were paid for
-
-
-def test_a_second_step_that_fails_keeps_the_first_ones_scores_and_costs(scripted: MakeScripted) -> None:
-    lm, _ = scripted([(is_criteria, LINES), (is_overall, "?"), (is_again, "?")])
-    verdict = critic("fine", lm).score("s", "o")
-    assert math.isnan(verdict.score)
-    assert "asked twice" in (verdict.failure or "")
-    assert verdict.criteria["Fluency"].score == 80.0
-    assert verdict.usage.calls == 3
-    assert verdict.raw == (LINES, "?", "?")
+    # The first step's scores are kept, and all were paid for.
+    assert [c.score for c in verdict.criteria.values()] == [80.0, 40.0][: 2 * len(first)]
+    assert verdict.raw == (*(text for _, text in first), answer, answer)
+    assert verdict.usage.calls == 2 + len(first)
 
 
 def test_a_judge_that_gives_no_percent_fails(scripted: MakeScripted) -> None:
@@ -287,30 +241,6 @@ def test_scores_come_on_the_users_scale_and_through_the_calibration(scripted: Ma
 
 
 # Many rows
-
-
-def number_of(request: Request) -> int:
-    return int(request.messages[-1]["content"].split("row ")[1].split(".")[0])
-
-
-def test_score_many_keeps_the_order_of_slow_and_fast_rows(scripted: MakeScripted) -> None:
-    lm, transport = scripted(lambda r: f"Explanation: It is so.\nScore: {number_of(r)}")
-    send, finished = transport.send, list[int]()
-
-    async def slowly(request: Request) -> Reply:
-        reply: Reply = await send(request)
-        if "row " in request.messages[-1]["content"]:
-            await asyncio.sleep(0.05 if number_of(request) % 4 == 0 else 0.001)
-            finished.append(number_of(request))
-        return reply
-
-    transport.send = slowly
-    rows = [{"source": "s", "output": f"row {i}."} for i in range(24)]
-    seen: list[int] = []
-    scores = [v.score for v in critic(lm=lm).score_many(rows, concurrency=4, progress=seen.append)]
-    assert scores == list(range(24))
-    assert finished != sorted(finished)  # they did overtake one another
-    assert seen == list(range(1, 25))
 
 
 def test_score_many_is_lazy(scripted: MakeScripted) -> None:

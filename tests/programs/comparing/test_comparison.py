@@ -119,58 +119,39 @@ def test_the_place_of_the_word_is_found_behind_other_tokens() -> None:
 # Calling
 
 
-def test_one_call_reads_the_probabilities(scripted: MakeScripted) -> None:
-    lm, transport = scripted(lambda _: chosen({"Better": 0.6, "Worse": 0.3, "Similar": 0.1}), logprobs=True)
-    found = compare(PairwiseComparer(), lm)
-    c = found
-    assert (c.better, c.worse, c.similar) == pytest.approx((0.6, 0.3, 0.1), abs=1e-12)
-    assert (c.word, c.flipped, c.answers, c.error) == ("better", None, 0, 0.0)
-    (request,) = transport.requests
-    assert (request.top_logprobs, request.temperature) == (20, 0.0)
-    assert found.usage.calls == 1
-
-
-def test_both_orders_are_averaged_and_a_flip_is_seen(scripted: MakeScripted) -> None:
-    # Whatever stands second is preferred: a pure liking for the place, which cancels out.
-    lm, transport = scripted(lambda _: chosen({"Better": 0.7, "Worse": 0.2, "Similar": 0.1}), logprobs=True)
-    comparer = PairwiseComparer(order="both")
-    found = compare(comparer, lm)
-    c = found
-    # better (.7 + .2)/2, worse (.2 + .7)/2
-    assert (c.better, c.worse, c.similar) == pytest.approx((0.45, 0.45, 0.1))
-    assert c.flipped is True
-    assert found.usage.calls == 2
-    first, second = (r.messages[-1]["content"] for r in transport.requests)
-    assert first.index("The other output.") < first.index("The judged output.")
-    assert second.index("The judged output.") < second.index("The other output.")
-
-
-def test_the_other_order_alone_is_turned_round(scripted: MakeScripted) -> None:
-    lm, _ = scripted(lambda _: chosen({"Better": 0.7, "Worse": 0.2, "Similar": 0.1}), logprobs=True)
-    c = compare(PairwiseComparer(order="output-first"), lm)
-    assert (c.better, c.worse) == pytest.approx((0.2, 0.7))
-
-
-def test_yes_and_no(scripted: MakeScripted) -> None:
-    lm, transport = scripted(lambda _: chosen({"Yes": 0.3, " no": 0.1, "No": 0.2, "Maybe": 0.4}), logprobs=True)
-    c = compare(PairwiseComparer("yes-no"), lm)
-    assert (c.better, c.worse, c.similar) == pytest.approx((0.5, 0.5, 0.0))  # .3 : .1 + .2
-    assert c.share == pytest.approx(0.6)
-    assert "Yes or No" in transport.requests[0].messages[0]["content"]
-
-
-def test_yes_and_no_in_the_papers_order(scripted: MakeScripted) -> None:
-    # Tables 16 to 18: the judged output stands first, and the question is whether it is the better one.
-    lm, transport = scripted(lambda _: chosen({"Yes": 0.75, "No": 0.25}), logprobs=True)
-    c = compare(PairwiseComparer("yes-no-first", order="output-first"), lm)
-    assert (c.better, c.worse) == pytest.approx((0.75, 0.25))
-    asked = transport.requests[0].messages[-1]["content"]
-    assert asked.index("The judged output.") < asked.index("The other output.")
-    assert asked.endswith("Is output 1 better than output 2?")
-    turned = compare(PairwiseComparer("yes-no-first"), lm)  # there output 1 is the other one
-    assert (turned.better, turned.worse) == pytest.approx((0.25, 0.75))
-    both = compare(PairwiseComparer("yes-no-first", order="both"), lm)
-    assert (both.better, both.flipped) == (pytest.approx(0.5), True)
+@pytest.mark.parametrize(
+    ("form", "order", "first", "expected", "flipped"),
+    [
+        ("better-worse", "other-first", {"Better": 0.6, "Worse": 0.3, "Similar": 0.1}, (0.6, 0.3, 0.1), None),
+        ("better-worse", "output-first", {"Better": 0.7, "Worse": 0.2, "Similar": 0.1}, (0.2, 0.7, 0.1), None),
+        # Whatever stands second is preferred, a pure liking for the place, which cancels out: (.7 + .2)/2
+        ("better-worse", "both", {"Better": 0.7, "Worse": 0.2, "Similar": 0.1}, (0.45, 0.45, 0.1), True),
+        ("yes-no", "other-first", {"Yes": 0.3, " no": 0.1, "No": 0.2, "Maybe": 0.4}, (0.5, 0.5, 0.0), None),
+        # Tables 16 to 18: the judged output stands first, and the question is whether it is the better one.
+        ("yes-no-first", "output-first", {"Yes": 0.75, "No": 0.25}, (0.75, 0.25, 0.0), None),
+        ("yes-no-first", "other-first", {"Yes": 0.75, "No": 0.25}, (0.25, 0.75, 0.0), None),
+        ("yes-no-first", "both", {"Yes": 0.75, "No": 0.25}, (0.5, 0.5, 0.0), True),
+    ],
+)
+def test_probabilities_are_of_the_judged_output_whatever_is_asked_in_which_order(
+    scripted: MakeScripted, form: Any, order: Any, first: dict[str, float], expected: Any, flipped: bool | None
+) -> None:
+    lm, transport = scripted(lambda _: chosen(first), logprobs=True)
+    c = compare(PairwiseComparer(form, order=order), lm)
+    assert (c.better, c.worse, c.similar) == pytest.approx(expected, abs=1e-12)
+    assert (c.flipped, c.answers, c.error, c.share) == (flipped, 0, 0.0, pytest.approx(1 - first.get("Maybe", 0)))
+    orders = ["other-first", "output-first"] if order == "both" else [order]
+    assert c.usage.calls == len(transport.requests) == len(orders)
+    asked = {
+        "better-worse": "Compared with output 1, output 2 is:", "yes-no": "Is output 2 better than output 1?",
+        "yes-no-first": "Is output 1 better than output 2?",
+    }[form]  # fmt: skip
+    for request, shown in zip(transport.requests, orders, strict=True):
+        assert (request.top_logprobs, request.temperature) == (20, 0.0)
+        text = request.messages[-1]["content"]
+        assert (text.index("The other output.") < text.index("The judged output.")) == (shown == "other-first")
+        assert text.endswith(asked)
+        assert ("Yes or No" in request.messages[0]["content"]) == (form != "better-worse")
 
 
 def test_trials_draw_answers_of_their_own(scripted: MakeScripted) -> None:
@@ -194,16 +175,13 @@ def test_answers_are_drawn_from_the_probabilities_of_one(count: int, scripted: M
         assert c.better * count == pytest.approx(round(c.better * count))  # whole answers
         assert c.better + c.worse + c.similar == pytest.approx(1)
     assert found(3).better == trials[3].better
+    none = PairwiseComparer()  # no probabilities, nothing that could be drawn from them
+    silent, _ = scripted(lambda _: Reply("Better"))
+    engine.run(none.prepare(silent, "drawn", 3))
+    assert (compare(none, silent).answers, none.counted) == (3, 0)
     mean, spread = sum(c.better for c in trials) / 40, 0.6 * 0.4 / count  # a binomial share: p(1 − p) / n
     assert mean == pytest.approx(0.6, abs=4 * math.sqrt(spread / 40))
     assert len({c.better for c in trials}) > 1
-
-
-def test_without_log_probabilities_nothing_is_drawn_from_them(scripted: MakeScripted) -> None:
-    lm, _ = scripted(lambda _: Reply("Better"))
-    comparer = PairwiseComparer()
-    engine.run(comparer.prepare(lm, "drawn", 3))
-    assert (compare(comparer, lm).answers, comparer.counted) == (3, 0)
 
 
 def test_without_log_probabilities_answers_are_counted(scripted: MakeScripted) -> None:
@@ -242,9 +220,6 @@ def test_log_probabilities_that_are_missing_at_the_answer_are_said(scripted: Mak
     found = compare(PairwiseComparer(), lm)
     assert found.worse == 1.0
     assert found.notes == ("no log-probabilities at the answer; the stated word was taken",)
-
-
-# Prompts
 
 
 # Demonstrations
