@@ -152,28 +152,25 @@ def test_the_verdict_says_what_it_beats(scripted: MakeScripted, tmp_path: Path) 
     }  # fmt: skip
 
 
-def test_comparisons_out_of_order_are_said(scripted: MakeScripted, tmp_path: Path) -> None:
-    lm, _ = scripted(Model(lambda level, _: steps(6 - level, "")), logprobs=True)
-    assert "contradict the order" in scorer(tmp_path, lm).score("D", "One.").explanation
-
-
-def test_low_shares_are_reported(scripted: MakeScripted, tmp_path: Path) -> None:
+def test_low_shares_and_comparisons_out_of_order_are_said(scripted: MakeScripted, tmp_path: Path) -> None:
     odds = {"Better": 0.2, "Worse": 0.1}  # the rest lies on other words
-    lm, _ = scripted(Model(lambda level, _: odds if level == 2 else steps(level, "")), logprobs=True)
-    notes = scorer(tmp_path, lm).score("D", "One.").notes
-    assert notes[0] == "little of the probability was on the asked words in 1 of 5 comparisons (at least 30.0%)"
+    lm, _ = scripted(Model(lambda level, _: odds if level == 2 else steps(6 - level, "")), logprobs=True)
+    verdict = scorer(tmp_path, lm).score("D", "One.")
+    assert "contradict the order" in verdict.explanation
+    assert verdict.notes == ("little of the probability was on the asked words in 1 of 5 comparisons (at least 30.0%)",)
 
 
 def test_both_orders_say_how_often_they_disagree(scripted: MakeScripted, tmp_path: Path) -> None:
-    # The place decides at levels 2 and 3, whatever stands there.
+    model = Model(steps)
+
     def answer(request: Request) -> Any:
+        usual = model(request)
         text = request.messages[-1]["content"]
         if "Aim at about" in text or not any(f"Reference {n} " in text for n in (2, 3)):
-            return model(request)
-        model.comparisons += 1
+            return usual
+        # The place decides at levels 2 and 3, whatever stands there.
         return Reply("Better", (TokenChoice("Better", (("Better", -0.1), ("Worse", -3.0))),))
 
-    model = Model(steps)
     lm, _ = scripted(answer, logprobs=True)
     verdict = scorer(tmp_path, lm, order="both").score("D", "One.")
     assert "the two orders disagreed in 2 of 5 comparisons" in verdict.notes
@@ -231,9 +228,13 @@ def test_a_judge_for_log_probabilities_says_that_it_lacks_them(scripted: MakeScr
 # Failures
 
 
-def test_a_failed_comparison_leaves_its_level_out(scripted: MakeScripted, tmp_path: Path) -> None:
+def test_a_failed_comparison_leaves_its_level_out_and_too_few_are_no_score(
+    scripted: MakeScripted, tmp_path: Path
+) -> None:
+    failing = {2}
+
     def odds(level: int, _: str) -> Any:
-        return Unanswered("HTTP 400", again=False) if level == 2 else steps(level, "")
+        return Unanswered("HTTP 400", again=False) if level in failing else steps(level, "")
 
     lm, _ = scripted(Model(odds), logprobs=True)
     verdict = scorer(tmp_path, lm).score("D", "One.")
@@ -241,14 +242,8 @@ def test_a_failed_comparison_leaves_its_level_out(scripted: MakeScripted, tmp_pa
     assert verdict.percent == pytest.approx(50 * (1 - 5.35 / 13), abs=1e-9)
     assert any(n.startswith("the comparison with level 2 failed") for n in verdict.notes)
     assert "the score rests on levels 1, 3, 4, 5, which keep their weights; its range is theirs alone" in verdict.notes
-
-
-def test_too_few_comparisons_are_no_score(scripted: MakeScripted, tmp_path: Path) -> None:
-    def odds(level: int, _: str) -> Any:
-        return Unanswered("HTTP 400", again=False) if level > 3 else steps(level, "")
-
-    lm, _ = scripted(Model(odds), logprobs=True)
-    verdict = scorer(tmp_path, lm).score("D", "One.")
+    failing ^= {2, 4, 5}
+    verdict = scorer(tmp_path, lm).score("Another", "One.")
     assert math.isnan(verdict.score)  # levels 1 to 3 hold 6 of 15
     assert (verdict.failure or "").startswith("only 3 of 5 comparisons could be made: test/model: HTTP 400")
     assert verdict.usage.calls >= 8

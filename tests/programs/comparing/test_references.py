@@ -58,6 +58,18 @@ def test_a_key_tells_documents_and_writers_apart_and_of_a_row_knows_nothing_else
     assert key(Item("another", "s", "c", "r", group="1")) == KEY == key()
 
 
+def test_rows_of_one_document_write_once(store: ReferenceStore) -> None:
+    write = Writer()
+
+    async def rows() -> list[Any]:
+        return await asyncio.gather(*(store.get_or_write(KEY, write) for _ in range(5)))
+
+    got = engine.run(rows())
+    assert [references for references, _ in got] == [SET] * 5
+    assert sorted(usage.calls for _, usage in got) == [0, 0, 0, 0, 3]
+    assert write.calls == 1
+
+
 def test_a_failure_is_raised_and_leaves_nothing_behind(store: ReferenceStore) -> None:
     async def fail() -> tuple[ReferenceSet, Usage]:
         raise CallError("no")
