@@ -13,8 +13,8 @@ from judgesmith.programs.models.lm import Connection
 @pytest.mark.parametrize(
     ("text", "name", "column"),
     [
-        ("metric/meteor:source,alpha=0.5", "metric/meteor:source,alpha=0.5", "metric/meteor:source,alpha=0.5"),
-        ("mine=metric/meteor:source,alpha=0.5", "mine", "metric/meteor:source,alpha=0.5"),
+        ("metric/meteor:source", "metric/meteor:source", "metric/meteor:source"),
+        ("mine=metric/meteor:source,alpha=0.5", "mine", "metric/meteor:source"),
         ("mine=verdict.score", "mine", "verdict.score"),
     ],
 )
@@ -23,8 +23,8 @@ def test_signs_in_a_metrics_options_are_its_own(text: str, name: str, column: st
 
 
 def test_discern_takes_a_metric_with_options() -> None:
-    text = "metric/meteor:source,alpha=0.5"
+    text = "metric/meteor:source"
     subject = open_subject(text, None, Connection(), DiscernOptions())
     assert subject.name == text
     made: Any = subject.scorers["score"]
-    assert made.chosen.settings() == {"against": "source", "alpha": 0.5, "beta": 3.0, "gamma": 0.5}
+    assert made.chosen.settings() == {"against": "source"}

@@ -199,7 +199,7 @@ def test_a_run_holds_what_the_report_and_the_judge_say(
     assert run.name == "overall, active-critic, random-search"
     for name, value in {
         "method": "active-critic", "option.variant": "vanilla", "model": "openai/fake", "sampling.temperature": "0.0",
-        "optimizer.name": "random-search", "optimizer.candidates": "2", "optimizer.racing": "null", "seed": "3",
+        "optimizer.name": "random-search", "optimizer.candidates": "2", "optimizer.racing": "false", "seed": "3",
         "labels.origin": "rows.jsonl", "labels.rows": "48", "labels.train": "36", "scale": "0 to 100", "folds": "0",
     }.items():  # fmt: skip
         assert run.params[name] == value, name

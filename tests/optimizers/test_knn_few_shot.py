@@ -36,7 +36,7 @@ def test_neighbours_that_help_are_chosen_saved_and_shown_again(
     made = js.compile(student, labels, optimizer=KnnFewShot(max_demos=3), **given)
     assert made.provenance["optimizer"] == {
         "name": "knn", "objective": "q", "level": "pooled", "max_demos": 3, "max_failed": 0.1, "sure": 0.7,
-        "racing": None, "teacher": None,
+        "racing": False, "teacher": None,
     }  # fmt: skip
     assert made.report.selected["candidate"].startswith("2 nearest of ")  # equally good, and shorter than 3
     assert made.report.selected["demos"] == 2

@@ -153,6 +153,10 @@ def _run() -> int:
         if debug:
             raise
         return _without_stdout(error)
+    except MemoryError:
+        if debug:
+            raise
+        return _say("there is not enough memory for this; give fewer rows at a time (--limit), or a smaller file")
     except Exception as error:
         if debug:
             raise

@@ -342,8 +342,8 @@ def test_the_gate_fails_on_low_coverage() -> None:
     data = table(noise=0.1)
     data["predicted"][:20] = np.nan
     result = evaluate(data)
-    assert Gate.parse("sample.kendall>0").judge(result, 0.85) == []
-    (reason,) = Gate.parse("sample.kendall>0").judge(result, 0.95)
+    assert Gate.parse("sample.kendall>=0").judge(result, 0.85) == []
+    (reason,) = Gate.parse("sample.kendall>=0").judge(result, 0.95)
     assert "160 of 180 rows, coverage 88.9% is below 95.0%" in reason
 
 
@@ -370,7 +370,7 @@ def test_without_an_interval_the_gate_fails() -> None:
         ("dialog.q>=1", "level 'dialog'"),
         ("sample.kappa>=0.5", "kappa is measured over all rows together; leave sample out"),
         ("q>=3.1", "-3..3"),
-        ("pearson>2", "-1..1"),
+        ("pearson>=2", "-1..1"),
         ("balanced-accuracy>=-0.1", "balanced-accuracy lies in 0..1"),
     ],
 )  # fmt: skip
