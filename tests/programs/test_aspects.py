@@ -13,13 +13,8 @@ from judgesmith.programs.aspects import aspects
 
 #: The numbers of OpeNLGauge's table 2, and of its unseen task; groundedness, unseen too, is dialogue's tenth.
 PAPER = {
-    "summarization": 6,
-    "data-to-text": 7,
-    "dialogue": 9 + 1,
-    "story": 6,
-    "question-answering": 11,
-    "simplification": 3,
-}
+    "summarization": 6, "data-to-text": 7, "dialogue": 9 + 1, "story": 6, "question-answering": 11, "simplification": 3,
+}  # fmt: skip
 
 
 def test_the_tasks_have_the_papers_numbers_of_aspects() -> None:

@@ -1,6 +1,7 @@
 """The call cache: what a key tells apart, damage, and several processes on one file."""
 
 import logging
+import multiprocessing
 import os
 import sqlite3
 import subprocess
@@ -146,53 +147,31 @@ def test_a_file_that_fails_in_mid_run_gives_one_warning_and_costs_only_the_cache
 
 # Several processes
 
-WRITER = """
-import sys
-from judgesmith.programs.models.cache import CallCache
-print("ready", flush=True)
-sys.stdin.readline()
-cache = CallCache(sys.argv[1])
-me = sys.argv[2]
-for number in range(200):
-    cache.put(f"{me}-{number}".encode(), {"from": me, "number": number})
-    cache.put(b"shared", {"from": me, "number": number})
-    assert cache.get(f"{me}-{number}".encode()) == {"from": me, "number": number}
-print("done", flush=True)
-"""
-
 
 @pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_several_processes_share_a_file_from_its_first_moment(tmp_path: Path) -> None:
-    path = tmp_path / "calls.sqlite"
-    writers = [
-        subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(path), str(number)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for number in range(4)
-    ]
-    try:
-        for writer in writers:
-            assert writer.stdout is not None
-            assert writer.stdout.readline() == "ready\n"
-        for writer in writers:  # all of them make the file at the same time
-            assert writer.stdin is not None
-            writer.stdin.write("\n")
-            writer.stdin.flush()
-        for writer in writers:
-            stdout, stderr = writer.communicate(timeout=HANG)
-            assert (stdout, stderr) == ("done\n", "")
-    finally:
-        for writer in writers:
-            writer.kill()
-            writer.communicate()
-    cache = CallCache(path)
-    for writer_number in range(4):
+    path, fork = tmp_path / "calls.sqlite", multiprocessing.get_context("fork")
+    start = fork.Barrier(4)
+
+    def write(me: str) -> None:
+        start.wait(HANG)  # all of them make the file at the same time
+        cache = CallCache(path)
         for number in range(200):
-            assert cache.get(f"{writer_number}-{number}".encode()) == {"from": str(writer_number), "number": number}
+            for key in (f"{me}-{number}", "shared"):
+                cache.put(key.encode(), {"from": me, "number": number})
+            assert cache.get(f"{me}-{number}".encode()) == {"from": me, "number": number}
+
+    writers = [fork.Process(target=write, args=(me,)) for me in "0123"]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join(HANG)
+        assert writer.exitcode == 0
+    cache = CallCache(path)
+    for me in "0123":
+        for number in range(200):
+            assert cache.get(f"{me}-{number}".encode()) == {"from": me, "number": number}
     cache.close()
 
 

@@ -72,14 +72,11 @@ P/gpt.evil.example P/o1.evil.example
 CRAFTED = _CRAFTED.split()
 OWN = "own-server.example"
 #: The host, or what it ends with, by provider; those of the user's own settings are OWN.
-HOSTS = {
+HOSTS: dict[str, str | None] = {
     "anthropic": "api.anthropic.com",
-    "azure": OWN,
     "bedrock": "bedrock-runtime.us-east-1.amazonaws.com",
     "cerebras": "api.cerebras.ai",
     "codestral": "codestral.mistral.ai",
-    "cohere": "api.cohere.com",
-    "cohere_chat": "api.cohere.com",
     "dashscope": "dashscope.aliyuncs.com",
     "deepinfra": "api.deepinfra.com",
     "deepseek": "api.deepseek.com",
@@ -87,15 +84,10 @@ HOSTS = {
     "gemini": "generativelanguage.googleapis.com",
     "github": "models.inference.ai.azure.com",
     "groq": "api.groq.com",
-    "hosted_vllm": OWN,
-    "llamafile": OWN,
-    "lm_studio": OWN,
     "local": None,  # a catalog of files, looked up by name
     "mistral": "api.mistral.ai",
     "moonshot": "api.moonshot.ai",
     "nvidia_nim": "integrate.api.nvidia.com",
-    "ollama": OWN,
-    "ollama_chat": OWN,
     "openai": "api.openai.com",
     "openrouter": "openrouter.ai",
     "perplexity": "api.perplexity.ai",
@@ -103,6 +95,8 @@ HOSTS = {
     "together_ai": "api.together.ai",
     "xai": "api.x.ai",
     "zai": "api.z.ai",
+    **dict.fromkeys(("azure", "hosted_vllm", "llamafile", "lm_studio", "ollama", "ollama_chat"), OWN),
+    **dict.fromkeys(("cohere", "cohere_chat"), "api.cohere.com"),
 }
 
 
@@ -267,17 +261,9 @@ def made() -> Iterator[Judge]:
     for kind in judges.parts().values():
         yield kind()
     fine = ActiveCritic("fine", criteria=(Criterion("Fluency", "It reads well."),), task="Summaries.")
-    demo = {
-        "source": "s",
-        "output": "o",
-        "context": "c",
-        "reference": "r",
-        "group": "g",
-        "score": 50.0,
-        "explanation": "e",
-    }
+    demo = {name: name for name in ("source", "output", "context", "reference", "group", "explanation")}
     for predictor in artifact.predictors(fine).values():
-        predictor.demos = [dict(demo)]
+        predictor.demos = [demo | {"score": 50.0}]
     fine.provenance = {"seen": ["a"], "candidates": [{"candidate": "zero-shot", "q": 1.0}], "labels": {"aspect": "x"}}
     fine.set_lm(parrot())
     yield fine
