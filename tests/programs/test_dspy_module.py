@@ -11,6 +11,7 @@ import pytest
 from dspy.clients.base_lm import GLOBAL_HISTORY
 from dspy.utils import DummyLM
 from dspy.utils.callback import BaseCallback
+from parrot import Forward
 
 import judgesmith as js
 from judgesmith.errors import ArtifactError, ModelError, OptionError
@@ -110,23 +111,24 @@ def calls() -> Iterator[Any]:
     yield pytest.param(lambda: geval.scorer, text | {"aspect": "Clarity"}, id="G-Eval's scorer")
 
 
+class Parent(dspy.Module):  # type: ignore[misc]
+    def __init__(self, inner: dspy.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, **inputs: Any) -> dspy.Prediction:
+        return self.inner(**inputs)
+
+
 @pytest.mark.parametrize(("make", "given"), calls())
 def test_every_evaluator_is_called_alone_and_asynchronously_and_inside_a_parent(make: Any, given: Any, lm: Any) -> None:
-    class Parent(dspy.Module):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-            self.inner = make()
-
-        def forward(self, **inputs: Any) -> dspy.Prediction:
-            return self.inner(**inputs)
-
     with dspy.context(lm=lm):
         alone = make()(**given)
         assert isinstance(alone, dspy.Prediction) and len(alone) > 0
         assert asyncio.run(make().acall(**given)).toDict() == alone.toDict()
         heard = Heard()
         with dspy.context(callbacks=[heard]):
-            assert Parent()(**given).toDict() == alone.toDict()
+            assert Parent(make())(**given).toDict() == alone.toDict()
     assert heard.tree[0] == "Parent"
     assert any(line.strip().startswith("lm test/model") for line in heard.tree)
     assert any(line.strip() == "parse" for line in heard.tree)
@@ -219,29 +221,11 @@ def test_rows_scored_in_bulk_are_in_no_history_and_callbacks_and_usage_see_them(
 # Models
 
 
-class Forward(dspy.BaseLM):  # type: ignore[misc]
-    """A caller's model that has `forward` and nothing else."""
-
-    def __init__(self, answer: str = OVERALL) -> None:
-        super().__init__("mine/m")
-        self.answer = answer
-        self.asked = 0
-
-    def forward(self, prompt: Any = None, messages: Any = None, **_: Any) -> Any:
-        from litellm import ModelResponse
-
-        self.asked += 1
-        choices = [{"message": {"role": "assistant", "content": self.answer}, "finish_reason": "stop"}]
-        used = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
-        return ModelResponse(choices=choices, usage=used, model="mine/m")
-
-
 def test_a_model_with_forward_alone_works_and_is_not_probed() -> None:
-    mine = Forward()
-    judge = js.ActiveCritic()
+    mine, judge = Forward(lambda _: OVERALL), js.ActiveCritic()
     with dspy.context(lm=mine):
         assert judge.score("s", "o").score == 70.0
-    assert mine.asked == 1 and len(mine.history) == 1 and len(judge.history) == 1
+    assert len(mine.history) == len(judge.history) == 1
 
 
 def test_a_dummy_gives_the_lines_of_criteria() -> None:
@@ -263,16 +247,10 @@ def test_the_model_that_was_set_is_the_one_that_is_got(scripted: MakeScripted) -
     judge.set_lm(own)
     assert isinstance(judge.get_lm(), dspy.BaseLM) and judge.get_lm().model == "openai/one"
     assert js.language_model(judge.get_lm()) is own
-
-    class Parent(dspy.Module):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-            self.judge = judge
-
-    parent = Parent()
+    parent = Parent(judge)
     parent.set_lm(dummy)
     assert parent.get_lm() is dummy and judge.get_lm() is dummy
-    assert parent.judge.score("s", "o").score == 80.0
+    assert parent.inner.score("s", "o").score == 80.0
 
 
 def test_a_model_by_name_serves_stock_modules(scripted: MakeScripted) -> None:
@@ -339,32 +317,21 @@ def test_what_is_pickled_is_refused_by_name_with_what_to_do(tmp_path: Path, lm: 
         pickle.dumps(compiled(lm))
 
 
-class Program(dspy.Module):  # type: ignore[misc]
-    def __init__(self, **options: Any) -> None:
-        super().__init__()
-        self.summarize = dspy.Predict("source -> summary")
-        self.judge = fine(**options)
-
-    def forward(self, source: str) -> dspy.Prediction:
-        return self.judge(source=source, output=self.summarize(source=source).summary)
-
-
 def test_the_state_goes_through_dump_and_load_and_a_parents_file(tmp_path: Path, lm: Any) -> None:
-    program = Program()
-    program.judge = compiled()
-    program.judge.decision = Decision(("fail", "pass"), (55.0,), binary=True)
-    program.judge.sureness = Sureness((0.0, 100.0), (0.5, 0.2), (0.9,), (None,), 40, 20)
-    state = json.loads(json.dumps(program.judge.dump_state()))
+    program = Parent(compiled())
+    program.inner.decision = Decision(("fail", "pass"), (55.0,), binary=True)
+    program.inner.sureness = Sureness((0.0, 100.0), (0.5, 0.2), (0.9,), (None,), 40, 20)
+    state = json.loads(json.dumps(program.inner.dump_state()))
     fresh = fine()
     fresh.load_state(state)
     program.save(tmp_path / "program.json")
-    parent = Program()
+    parent = Parent(fine())
     parent.load(tmp_path / "program.json")
-    for judge in (fresh, parent.judge):
+    for judge in (fresh, parent.inner):
         judge.set_lm(lm)
         assert judge.scale == Scale(1, 5)
         assert judge.calibration == compiled().calibration
-        assert (judge.decision, judge.sureness) == (program.judge.decision, program.judge.sureness)
+        assert (judge.decision, judge.sureness) == (program.inner.decision, program.inner.sureness)
         assert judge.overall_scorer.predict.demos == compiled().overall_scorer.predict.demos
         assert judge.score("s", "o").score == compiled(lm).score("s", "o").score
         judge.load_state(compiled().dump_state())  # of a judge that decides nothing and is not sure

@@ -1,5 +1,6 @@
 """Models that say the same to everything."""
 
+from collections.abc import Callable
 from typing import Any
 
 import dspy
@@ -15,6 +16,22 @@ class Parrot:
 
 def parrot(name: str = "openai/parrot") -> LanguageModel:
     return LanguageModel(name, Parrot(), identity="parrot", connection=Connection(cache=False, attempts=1))
+
+
+class Forward(dspy.BaseLM):  # type: ignore[misc]
+    """A caller's model that has `forward` and nothing else: what it answers is a function of the messages."""
+
+    def __init__(self, answer: Callable[[Any], str]) -> None:
+        super().__init__("scripted/model", cache=False)
+        self.answer = answer
+
+    def forward(self, prompt: Any = None, messages: Any = None, **_: Any) -> Any:
+        from litellm import ModelResponse
+
+        text = self.answer(messages or [{"role": "user", "content": prompt}])
+        choice = {"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+        used = {"prompt_tokens": 20, "completion_tokens": 5, "total_tokens": 25}
+        return ModelResponse(choices=[choice], usage=used, model="scripted/model")
 
 
 class Foreign(dspy.BaseLM):  # type: ignore[misc]
