@@ -26,24 +26,14 @@ sys.path_hooks[:] = [h for h in sys.path_hooks if "editable" not in repr(h).lowe
 """
 
 
-def can_build() -> str | None:
-    """Why no wheel can be built here, or None."""
-    try:
-        version("build")
-    except PackageNotFoundError:
-        return "the package `build` is not installed"
-    try:
-        found = version("setuptools")
-    except PackageNotFoundError:
-        return "setuptools is not installed"
-    return None if int(found.split(".")[0]) >= 77 else f"setuptools {found} is older than 77"
-
-
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    reason = can_build()
-    if reason is not None:
-        pytest.skip(reason)
+    try:
+        recent = version("build") and int(version("setuptools").split(".")[0]) >= 77
+    except PackageNotFoundError as error:
+        pytest.skip(f"{error} is not installed")
+    if not recent:
+        pytest.skip("setuptools is older than 77")
     copy = tmp_path_factory.mktemp("repository")
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy)
@@ -153,16 +143,13 @@ print(json.dumps({{"from": judgesmith.__file__, "count": len(public), "datasets"
         assert told["twice"] == []
 
 
-def test_what_compile_needs_is_imported_without_scipys_statistics(installed: Path, tmp_path: Path) -> None:
-    """They take longer to import than everything else here, and most commands never use them."""
-    code = "import sys\nimport judgesmith.compiling.run\nassert 'scipy.stats' not in sys.modules"
-    done = run(code, installed, tmp_path)
-    assert done.returncode == 0, done.stderr[-2000:]
-
-
-def test_the_installed_command_runs_and_finds_its_demonstration_data(installed: Path, tmp_path: Path) -> None:
+def test_the_installed_command_runs_finds_its_demonstration_data_and_imports_little(
+    installed: Path, tmp_path: Path
+) -> None:
     code = """
 import sys
+import judgesmith.compiling.run
+assert "scipy.stats" not in sys.modules  # it takes longer to import than all else, and most commands never use it
 from importlib.resources import files
 from judgesmith.cli.main import main
 sys.argv = ["judgesmith", "compile", str(files("judgesmith.datasets.demo") / "labels.jsonl"), "--dry-run", "--json"]

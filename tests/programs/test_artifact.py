@@ -190,16 +190,6 @@ def test_the_fingerprint_ignores_where_a_judge_comes_from_and_nothing_else() -> 
 # Loading
 
 
-def test_loading_with_a_model_never_touches_the_network(path: Path, scripted: MakeScripted) -> None:
-    compiled().save(path)
-    data = json.loads(path.read_text(encoding="utf-8"))
-    data["lm"] = {"model": "ollama_chat/not-here", "sampling": {"temperature": 0.0, "max_tokens": None}}
-    path.write_text(json.dumps(data), encoding="utf-8")
-    lm, transport = scripted([])
-    assert load(path, lm=lm).lm is lm
-    assert (transport.requests, transport.probes) == ([], 0)
-
-
 def test_the_files_sampling_goes_with_its_model(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = to_dict(compiled()) | {"lm": {"model": "openai/m", "sampling": {"temperature": 0.3, "max_tokens": 50}}}
     path.write_text(json.dumps(data), encoding="utf-8")

@@ -252,12 +252,8 @@ def test_a_users_own_folder_stays_as_it_is(folder: Path, tmp_path: Path) -> None
 
 
 def test_an_unknown_name_lists_the_catalog_and_what_was_meant(folder: Path) -> None:
-    with pytest.raises(ModelError) as failure:
+    with pytest.raises(ModelError, match=r"did you mean 'qwen2\.5-0\.5b'.*" + ".*".join(map(re.escape, CATALOG))):
         model_path("local/qwen2.5-0.6b")
-    message = str(failure.value)
-    assert "did you mean 'qwen2.5-0.5b'" in message
-    for name in CATALOG:
-        assert name in message
     with pytest.raises(ModelError) as failure:
         installed("zzzz")
     assert "did you mean" not in str(failure.value)

@@ -222,12 +222,8 @@ time.sleep(0.5)
 
 
 @pytest.mark.model
-def test_closing_under_a_call_ends_the_call(model: Path) -> None:
+def test_closing_or_ending_a_process_under_a_call_ends_the_call(model: Path) -> None:
     # Once a deadlock: the server waited for its client to hang up, and held Python's lock, which the client needed.
     done = run(CALLS + 'close_all(); thread.join(60); print("over", not thread.is_alive())', model)
     assert done.stdout.split("\n") == ["call ended", "over True", ""]
-
-
-@pytest.mark.model
-def test_a_process_ends_under_a_call(model: Path) -> None:
     assert run(CALLS + "sys.exit(3)", model).returncode == 3
