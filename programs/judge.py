@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import math
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self, cast
@@ -16,7 +16,7 @@ from dspy.predict.parameter import Parameter
 from dspy.utils.exceptions import AdapterParseError
 
 from .. import parts
-from ..errors import ArtifactError, CallError, OptionError
+from ..errors import ArtifactError, CallError, JudgesmithError, OptionError
 from ..rows import roles_of
 from ..signatures.values import Criterion, Item, Scale, Verdict
 from ..tables import facts, shortened
@@ -25,9 +25,8 @@ from .active_critic.task import TaskKnowledge
 from .aspects import OVERALL
 from .models import engine, row_context
 from .models.as_dspy import Quiet
-from .models.lm import Connection, LanguageModel, language_model
-from .models.recording import recorded
-from .models.transport import Message
+from .models.lm import Capabilities, Connection, LanguageModel, language_model
+from .models.transport import Message, Reply, Request, Unanswered
 from .outcome import BradleyTerry, Calibration, Decision, Preference, Sureness
 from .progress import counting
 from .prompting.predict import JudgePredict, answer_of, called, carrying
@@ -291,12 +290,16 @@ class Judge(Quiet):
     def prompts(self, item: Item) -> dict[str, list[Message]]:
         """What `previews` returns, for the row under judgement. By default the first call that `ajudge` makes is
         recorded; a judge that makes several overrides this to show them all."""
+        recorder = _Recorder()
+        lm = LanguageModel("recorded/model", recorder, identity="", connection=Connection(cache=False, attempts=1))
+        lm.assume(Capabilities())
 
-        async def ask(lm: LanguageModel) -> None:
-            with row_context.judging(item):
+        async def ask() -> None:
+            with row_context.judging(item), suppress(JudgesmithError):
                 await self.apart_from(item).ajudge(item, lm)
 
-        return recorded(ask)
+        engine.run(ask())
+        return {"first call": list(recorder.requests[0].messages)} if recorder.requests else {}
 
     def demonstrations(self) -> list[Mapping[str, Any]]:
         """The demonstrations of all predictors."""
@@ -583,6 +586,17 @@ class Judge(Quiet):
             if name not in options:
                 setattr(copied, name, value)
         return copied
+
+
+class _Recorder:
+    """A transport that answers nothing and keeps what it is asked."""
+
+    def __init__(self) -> None:
+        self.requests: list[Request] = []
+
+    async def send(self, request: Request) -> Reply:
+        self.requests.append(request)
+        raise Unanswered("this call was only recorded", again=False)
 
 
 def rows_of(rows: Any) -> Iterable[Any]:

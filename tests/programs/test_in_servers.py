@@ -13,8 +13,9 @@ import pytest
 
 import judgesmith as js
 from judgesmith.programs.active_critic.critic import ActiveCritic
-from judgesmith.programs.models.lm import Connection, language_model
-from judgesmith.programs.models.transport import Reply, Request, TokenChoice, Unanswered
+from judgesmith.programs.models.lm import OUTAGE_AFTER, Connection, language_model
+from judgesmith.programs.models.transport import Unanswered
+from judgesmith.testing.scripted import MakeScripted
 from judgesmith.testing.server import Server, judging, own_environment, running_server
 
 
@@ -131,33 +132,20 @@ def test_a_verdict_is_json_and_read_again() -> None:
 # -- where the model is, and where it is not
 
 
-class Dies:
-    """Answers the first calls, then nobody is there."""
-
-    def __init__(self, alive: int) -> None:
-        self.alive, self.sent = alive, 0
-
-    async def send(self, request: Request) -> Reply:
-        self.sent += 1
-        if "2 + 2" in request.messages[-1]["content"]:
-            return Reply("4", (TokenChoice("4", (("4", -0.1), ("5", -3.0))),))
-        if self.sent > self.alive:
-            raise Unanswered("the connection failed: refused", again=True, reached=False)
-        return Reply("Explanation: Good.\nScore: 50")
-
-
-def test_a_server_that_dies_ends_the_run_and_not_row_after_row() -> None:
-    from judgesmith.programs.models.lm import OUTAGE_AFTER, LanguageModel
-
-    transport = Dies(alive=12)
-    connection = Connection(cache=False, attempts=1, concurrency=2)
-    lm = LanguageModel("openai/dies", transport, identity="dies", connection=connection)
+def test_a_server_that_dies_ends_the_run_and_not_row_after_row(scripted: MakeScripted) -> None:
+    lm, transport = scripted(
+        lambda _: (
+            "Explanation: Good.\nScore: 50"
+            if len(transport.requests) <= 10
+            else Unanswered("the connection failed: refused", again=True, reached=False)
+        )
+    )
     judge = ActiveCritic("vanilla", explain="before", reading="said", lm=lm)
     seen = []
     with pytest.raises(js.OutageError, match=rf"{OUTAGE_AFTER} calls in a row got no answer.*repeat the command"):
-        for verdict in judge.score_many(rows(1000)):
+        for verdict in judge.score_many(rows(1000), concurrency=2):
             seen.append(verdict.failure)
-    assert transport.sent < 40
+    assert len(transport.requests) < 40
     assert seen.count(None) >= 8
 
 

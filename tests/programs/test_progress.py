@@ -29,11 +29,15 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     return shown
 
 
-def test_without_a_terminal_there_is_a_line_now_and_then(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    now = [0.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time, in seconds, which the test changes."""
+    clock = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
+    return clock
+
+
+def test_without_a_terminal_there_is_a_line_now_and_then(now: list[float], caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "judgesmith"), watching(None, "compiling") as watcher:
         assert isinstance(watcher, Watch)
         watcher.stage("zero-shot", 40)
@@ -110,11 +114,7 @@ def test_what_a_caller_prints_to_a_file_stays_out_of_the_bar(
     assert capsys.readouterr().out == "a verdict\n" and "a verdict" not in shown.getvalue()
 
 
-def test_rows_of_unknown_number_are_counted_in_the_log(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    now = [0.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+def test_rows_of_unknown_number_are_counted_in_the_log(now: list[float], caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "judgesmith"), counting(None, "judging", iter(ROWS)) as finished:
         now[0] = 12.0
         finished(1)
