@@ -76,22 +76,6 @@ def test_a_page_is_fit_to_be_shown(name: str, browser: Browser, axe: str, tmp_pa
     check(tab, axe, name)
 
 
-@needs_browser
-def test_the_page_of_a_server_is_fit_to_be_shown(
-    browser: Browser, axe: str, spawn: Any, judge_file: Path, server: Any
-) -> None:
-    pytest.importorskip("fastapi")
-    process = spawn("serve", judge_file, "--port", 0, "--api-base", server.base)
-    lines = iter(process.stderr.readline, "")
-    tab = browser.tab(next(found[1] for line in lines if (found := re.search(r"at (http://\S+)", line))))
-    tab.until("document.getElementById('judge')?.options.length === 1")
-    tab.js(f"document.getElementById('output').value = {json.dumps(OUTPUTS[4])}")
-    tab.js("document.querySelector('form button').click()")
-    tab.until("document.getElementById('lead').textContent.startsWith('Score ')")
-    assert tab.js("document.getElementById('why').textContent")
-    check(tab, axe, "serve")
-
-
 #: What the label page shows, and the keys that lead there from its first row.
 LABELLING: dict[str, tuple[tuple[str, ...], str]] = {
     "scores": ((), "'desk'"), "spans": (("ArrowRight", "4"), "'desk'"), "preference": ((), "'desk'"),
@@ -140,7 +124,7 @@ MAKERS = {
 
 
 def test_every_page_that_can_be_written_is_looked_at() -> None:
-    """A new page fails here until it stands in `FILES`, or beside the two that a server sends."""
+    """A new page fails here until it stands in `FILES`, or beside the one that a server sends."""
     root = Path(__file__).parents[2]
     paths = [path for room in ("src", "experiments") for path in (root / room).rglob("*.py")]
     found = {
@@ -148,4 +132,4 @@ def test_every_page_that_can_be_written_is_looked_at() -> None:
         if re.search(r"from \.+pages import .*(render|environment)", path.read_text(encoding="utf-8"))
     }  # fmt: skip
     assert found == MAKERS.keys() and set(MAKERS.values()) == FILES.keys() - {"notebook"}
-    assert {path.parent.name for path in (root / "src").rglob("*.html")} == {"labelling", "serving"}
+    assert {path.parent.name for path in (root / "src").rglob("*.html")} == {"labelling"}
