@@ -1,21 +1,17 @@
 """`judgesmith estimate`, `suggest`, `score --defer` and `evaluate --alt-test` as a user runs them."""
 
-import json
 import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from json_lines import write
+from written import lines
 
 from judgesmith.scoring.scoring import mark_deferred
 
 HOSTILE = "s\x1b[31m[/red]"
-
-
-def write(path: Path, rows: list[dict[str, Any]]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
 
 
 @pytest.fixture
@@ -38,10 +34,9 @@ def test_estimate_gives_every_system(cli: Callable[..., Any], files: tuple[Path,
     assert done.code == 0
     systems = done.json["systems"]
     assert list(systems) == ["b", HOSTILE]
-    for found in systems.values():
-        assert {"mean", "low", "high", "naive", "n_human", "n_judge"} <= set(found)
-        assert found["low"] <= found["mean"] <= found["high"] and (found["n_human"], found["n_judge"]) == (10, 40)
-        assert found["mean"] - found["naive"] == pytest.approx(1, abs=0.05)  # the judge is one below people
+    for system in systems.values():
+        assert system["low"] <= system["mean"] <= system["high"] and (system["n_human"], system["n_judge"]) == (10, 40)
+        assert system["mean"] - system["naive"] == pytest.approx(1, abs=0.05)  # the judge is one below people
     assert any("used to compile" in note for note in done.json["notes"])
     unseen = cli("estimate", files[0], "--human", files[1], "--unseen", "--json").json
     assert unseen["systems"]["b"]["n_human"] == 9
@@ -50,24 +45,24 @@ def test_estimate_gives_every_system(cli: Callable[..., Any], files: tuple[Path,
 
 def test_estimate_says_what_is_wrong(cli: Callable[..., Any], files: tuple[Path, Path], tmp_path: Path) -> None:
     other = write(tmp_path / "other.jsonl", [{"id": f"x{i}", "output": f"o {i}", "score": i} for i in range(9)])
-    for arguments, said in (
+    for arguments, message in (
         ((files[0], "--human", "none.csv"), "none.csv: no such file"),
         ((files[0], "--human", other), "no id of other.jsonl is in scored.jsonl"),
         ((files[0], "--human", files[1], "--judge", "nothing"), "no column 'nothing'"),
         ((files[1], "--human", files[1]), "no row has a verdict"),
     ):
         done = cli("estimate", *arguments)
-        assert done.code == 2 and said in done.err and "Traceback" not in done.err
+        assert done.code == 2 and message in done.err and "Traceback" not in done.err
 
 
 def test_suggest_gives_ids_without_labels(cli: Callable[..., Any], files: tuple[Path, Path]) -> None:
     done = cli("suggest", files[0], "--labels", files[1], "--n", 5, "--json")
     assert done.code == 0 and len(set(done.json["ids"])) == 5
-    labelled = {json.loads(line)["id"] for line in files[1].read_text().splitlines()}
-    assert not labelled & set(done.json["ids"]) and done.json["labelled"] == 20
-    assert all(one["why"] for one in done.json["suggestions"])
+    labels = lines(files[1])
+    assert not {label["id"] for label in labels} & set(done.json["ids"]) and done.json["labelled"] == 20
+    assert all(suggestion["why"] for suggestion in done.json["suggestions"])
     # Labels whose ids are others: the texts are the same.
-    renamed = [json.loads(line) | {"id": str(i)} for i, line in enumerate(files[1].read_text().splitlines())]
+    renamed = [label | {"id": str(i)} for i, label in enumerate(labels)]
     again = cli("suggest", files[0], "--labels", write(files[1].with_name("n.jsonl"), renamed), "--n", 5, "--json")
     assert again.json["ids"] == done.json["ids"]
     assert "\x1b" not in cli("suggest", files[0], "--n", 5).out
@@ -75,8 +70,7 @@ def test_suggest_gives_ids_without_labels(cli: Callable[..., Any], files: tuple[
 
 def test_the_least_sure_rows_are_left_to_a_person(cli: Callable[..., Any], files: tuple[Path, Path]) -> None:
     assert mark_deferred(files[0], 0.1) == 8
-    rows = [json.loads(line) for line in files[0].read_text().splitlines()]
-    assert [i for i, row in enumerate(rows) if row["defer"]] == list(range(72, 80))
+    assert [i for i, row in enumerate(lines(files[0])) if row["defer"]] == list(range(72, 80))
     done = cli("evaluate", files[1], files[0], "--human", "score", "--rounds", 0, "--json")
     assert done.code == 0 and done.json["deferred"] == []  # none of the labelled rows is left to a person
     assert mark_deferred(files[1].with_name("scored.jsonl"), 0.0) == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 from collections.abc import Callable
@@ -9,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from json_lines import write
 from patience import HANG
+from written import lines
 
 from judgesmith.optimizers.examples import row_key
 from judgesmith.programs.active_critic.critic import ActiveCritic
@@ -42,37 +45,17 @@ def people(server: Any, fake: Any) -> Callable[[Any], int]:
 def saved(tmp_path: Path, server: Any) -> Callable[..., Path]:
     """saved("other.json", scale=(1, 5), aspect="fluency", seen=rows): a judge as `compile` leaves it."""
 
-    def make(
-        name: str,
-        *,
-        scale: tuple[float, float] = (0, 100),
-        aspect: str = "",
-        seen: list[dict[str, Any]] | None = None,
-    ) -> Path:
-        judge = ActiveCritic(
-            "vanilla",
-            explain="before",
-            reading="said",
-            scale=Scale(*scale),
-            lm=language_model("openai/fake", connection=Connection(server.base)),
-        )
+    def make(name: str, *, scale: tuple[float, float] = (0, 100), aspect: str = "", seen: Any = ()) -> Path:
+        lm = language_model("openai/fake", connection=Connection(server.base))
+        judge = ActiveCritic("vanilla", explain="before", reading="said", scale=Scale(*scale), lm=lm)
         judge.provenance = {
             "labels": {"rows": 8, "origin": "l.csv", "aspect": aspect or "overall"},
-            "seen": [row_key(row["source"], row["output"]) for row in seen or ()],
+            "seen": [row_key(row["source"], row["output"]) for row in seen],
         }
         judge.save(tmp_path / name)
         return tmp_path / name
 
     return make
-
-
-def lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-def write(path: Path, records: list[dict[str, Any]]) -> Path:
-    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
-    return path
 
 
 # -- judging ----------------------------------------------------------------------------------------------------------
@@ -112,21 +95,14 @@ def test_a_second_run_asks_nothing(evaluate: Any, people: Any, server: Any, rows
 def test_ctrl_c_loses_no_call(
     server: Any, fake: Any, spawn: Any, until: Any, evaluate: Any, rows_file: Rows, judge_file: Path
 ) -> None:
-    held = True
+    held, judging = True, fake.judging(lambda ask: int(ask.mark[1:]))
 
     async def later(ask: Any) -> str:
-        import asyncio
-
         while held:
             await asyncio.sleep(0.02)
-        return str(fake.judging(lambda ask: int(ask.mark[1:]))(ask))
+        return str(judging(ask))
 
-    def answer(ask: Any) -> Any:
-        if ask.step == "score" and int(ask.mark[1:]) >= 20:
-            return later(ask)
-        return fake.judging(lambda ask: int(ask.mark[1:]))(ask)
-
-    server.answer = answer
+    server.answer = lambda ask: later(ask) if ask.step == "score" and int(ask.mark[1:]) >= 20 else judging(ask)
     rows = rows_file(40)
     process = spawn(
         "evaluate", rows, "--judge", judge_file, "--api-base", server.base, "--rounds", "0", "--concurrency", "4"
@@ -135,8 +111,8 @@ def test_ctrl_c_loses_no_call(
     until(lambda: len(server.judged) == 24)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=HANG)
-    assert process.returncode == 130
-    assert "finished calls and rows are kept" in err and "Traceback" not in err + out
+    assert (process.returncode, out) == (130, "") and "Traceback" not in err
+    assert err.splitlines()[-1] == "stopped; finished calls and rows are kept, the same command resumes from there"
     held = False
     server.forget()
     assert evaluate(rows, "--judge", judge_file).code == 0

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import html
-import html.parser
-import json
 import random
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from json_lines import write
+from parsed import Page, check_that_nothing_runs
 from typer.testing import CliRunner
 
 from judgesmith.cli.main import app
@@ -25,59 +25,17 @@ HOSTILE = '<script>alert("x")</script><img src=x onerror=alert(1)> {{ 7 * 7 }} $
 def rows(n: int = 60) -> list[dict[str, Any]]:
     """Rows with two judges: one on people's scale, one far off it."""
     rng = random.Random(0)
-    made = []
-    for k in range(n):
-        human = rng.randint(1, 5)
-        verdict = {"score": min(5, max(1, human + rng.choice((-1, 0, 0, 1)))), "explanation": f"because {k}"}
-        made.append(
-            {
-                "id": f"r{k}",
-                "source": f"document {k % 12}",
-                "output": "word " * rng.randint(3, 30),
-                "system": f"s{k // 12}",
-                "score": human,
-                "far": 100 * human + rng.gauss(0, 90),
-                "verdict": verdict,
-            }
-        )
-    return made
-
-
-class Page(html.parser.HTMLParser):
-    """Tags with their attributes, and the tables as lists of rows of (tag, attributes, text)."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.tables: list[list[list[tuple[str, dict[str, str | None], str]]]] = []
-        self.text = ""
-        self._open: str | None = None
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-        self._open = tag
-        if tag == "table":
-            self.tables.append([])
-        elif tag == "tr":
-            self.tables[-1].append([])
-        elif tag in ("td", "th"):
-            self.tables[-1][-1].append((tag, dict(attrs), ""))
-
-    def handle_endtag(self, tag: str) -> None:
-        self._open = None
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-        if self._open in ("td", "th"):
-            tag, attributes, text = self.tables[-1][-1][-1]
-            self.tables[-1][-1][-1] = (tag, attributes, text + data)
+    return [
+        {"id": f"r{k}", "source": f"document {k % 12}", "output": "word " * rng.randint(3, 30), "system": f"s{k // 12}",
+         "score": human, "far": 100 * human + rng.gauss(0, 90),
+         "verdict": {"score": min(5, max(1, human + rng.choice((-1, 0, 0, 1)))), "explanation": f"because {k}"}}
+        for k in range(n) for human in [rng.randint(1, 5)]
+    ]  # fmt: skip
 
 
 def written(folder: Path, records: list[dict[str, Any]], *options: str) -> str:
     """The page of some rows."""
-    path, report = folder / "mine.jsonl", folder / "r.html"
-    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    path, report = write(folder / "mine.jsonl", records), folder / "r.html"
     result = CliRunner().invoke(app, ["evaluate", str(path), "--rounds", "60", *options, "-o", str(report)])
     assert result.exit_code == 0 and "\x1b[31m" not in result.stdout, result.output
     return report.read_text(encoding="utf-8")
@@ -94,10 +52,6 @@ def page(text: str) -> Page:
     return Page(text)
 
 
-def named(page: Page, column: str) -> list[list[tuple[str, dict[str, str | None], str]]]:
-    return next(table for table in page.tables if column in [cell[2] for cell in table[0]])
-
-
 def test_figures_have_words_and_tables_have_headers(page: Page) -> None:
     figures = [given for tag, given in page.tags if tag == "figure"]
     assert len(figures) == 4  # intervals; systems of two judges, calibration of the one on people's scale
@@ -108,7 +62,7 @@ def test_figures_have_words_and_tables_have_headers(page: Page) -> None:
 
 
 def test_a_judge_off_the_scale_has_a_reason_in_place_of_numbers(page: Page) -> None:
-    table = named(page, "mean error")
+    table = next(table for table in page.tables if "mean error" in [cell[2] for cell in table[0]])
     mine, far = table[1:]
     assert len(mine) == len(table[0]) and not any("colspan" in given for _, given, _ in mine)
     assert far[0][2] == "far" and "not known to score on the human ratings' scale" in far[-1][2]
@@ -152,18 +106,11 @@ def test_every_text_is_escaped(tmp_path: Path) -> None:
         del record["score"]
     judge = f"{HOSTILE[:8]}=verdict.score"
     page = Page(written(tmp_path, records, "--human", HOSTILE, "--judge", judge))
-    tags, attributes = [tag for tag, _ in page.tags], [pair for _, given in page.tags for pair in given.items()]
-    assert "script" not in tags and "img" not in tags
-    assert not [name for name, _ in attributes if name.startswith("on")]
-    assert all(
-        value is None or not re.match(r"(?i)\s*(https?:|//|javascript:)", value)
-        for name, value in attributes
-        if name in ("href", "src", "xlink:href")
-    )
+    check_that_nothing_runs(page)
+    tags = [tag for tag, _ in page.tags]
+    assert "script" not in tags and tags.count("svg") == 3  # intervals, calibration, systems
     assert '<script>alert("x")</script>' in page.text and "{{ 7 * 7 }}" in page.text  # shown as they are
-    assert "\u202e" not in page.text and "\x1b" not in page.text
-    assert tags.count("svg") == 3  # intervals, calibration, systems
-    ids = [value for name, value in attributes if name == "id"]
+    ids = [value for _, name, value in page.attributes if name == "id"]
     assert len(ids) == len(set(ids))
 
 

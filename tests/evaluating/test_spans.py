@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from json_lines import write
 
 from judgesmith.errors import LabelsError, OptionError
 from judgesmith.evaluating.spans import evaluate_spans
@@ -24,12 +25,7 @@ def row(identity: str, *errors: Any, **more: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def file(tmp_path: Path):
-    def write(name: str, records: list[dict[str, Any]]) -> Path:
-        path = tmp_path / name
-        path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
-        return path
-
-    return write
+    return lambda name, records: write(tmp_path / name, records)
 
 
 def marks(identity: str, *errors: dict[str, Any], **more: Any) -> dict[str, Any]:
