@@ -35,13 +35,15 @@ def test_places_in_characters(spans_file) -> None:
                 {"start": None, "end": None, "text": "the area", "severity": 5},
                 {"start": 3, "end": 3},
             ],
-        }
+        },
+        {"id": 7, "errors": [{"text": "an omission needs no text"}]},
     )
     (marked,) = read_spans(path).people.values()
     placed, omission, nowhere = marked["a"]
     assert placed == Span("pub's", 4, 9, 4.0, "Style", "why", "exact")
     assert (omission.text, omission.start, omission.severity, omission.how) == ("the area", None, 5.0, "omission")
     assert (nowhere.start, nowhere.end, nowhere.how) == (None, None, "omission")
+    assert marked["7"][0].how == "omission"
 
 
 def test_places_in_tokens(spans_file) -> None:
@@ -134,22 +136,14 @@ def test_a_wrong_record_is_refused_with_its_place(spans_file, record: dict[str, 
     assert str(raised.value).startswith("set.spans.jsonl, record 2: ")
 
 
-def test_a_person_marks_a_text_once(spans_file) -> None:
+def test_a_file_that_is_no_set_of_spans_is_refused(spans_file, tmp_path: Path) -> None:
     record = {"id": "a", "output": TEXT, "errors": []}
     with pytest.raises(LabelsError, match="'a' is marked twice"):
         read_spans(spans_file(record, record))
-
-
-def test_an_empty_or_absent_file_is_refused(spans_file, tmp_path: Path) -> None:
     with pytest.raises(LabelsError):
         read_spans(spans_file())
     with pytest.raises(LabelsError, match="there is no such file"):
         read_spans(tmp_path / "no.jsonl")
-
-
-def test_an_omission_needs_no_text(spans_file) -> None:
-    found = read_spans(spans_file({"id": 7, "errors": [{"text": "the area"}]}))
-    assert found.people[""]["7"][0].how == "omission"
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from judgesmith.datasets.perturbations.registry import (
     Amounts,
     Left,
     Pair,
+    Perturbation,
     Text,
     Unperturbable,
     find_perturbations,
@@ -21,7 +22,8 @@ from judgesmith.datasets.perturbations.registry import (
     sentences,
 )
 from judgesmith.datasets.perturbations.rules import QWERTY, inserted
-from judgesmith.testing import perturbations
+from judgesmith.errors import OptionError
+from judgesmith.testing import PerturbationContract, perturbations
 
 TOWN, CATS, TALK, TEXTS = perturbations.TOWN, perturbations.CATS, perturbations.TALK, list(perturbations.TEXTS)
 ENGLISH = "en"
@@ -42,6 +44,12 @@ def changed(name: str, identity: str, degree: str = "minor", **options: object) 
 
 
 # -- what holds for all of them
+
+
+class TestEveryPerturbation(PerturbationContract):
+    @pytest.fixture(params=PERTURBATIONS)
+    def perturbation(self, request: pytest.FixtureRequest) -> Perturbation:
+        return PERTURBATIONS[request.param]
 
 
 @settings(deadline=None, max_examples=25)
@@ -254,7 +262,5 @@ def test_perturbations_by_name_degree_and_group() -> None:
     ],
 )
 def test_a_wrong_name_is_said(name: str, said: str) -> None:
-    from judgesmith.errors import OptionError
-
     with pytest.raises(OptionError, match=said):
         find_perturbations([name])
