@@ -42,9 +42,9 @@ LINES = (
 
 
 def test_the_best_line_comes_first_with_its_lead_and_certainty() -> None:
-    told = lead(analysis(*LINES))
-    assert told.startswith("search agrees best with people: Q 1.10 [1.00, 1.20] on held-out rows with 40 labels")
-    assert "That is +0.50 [0.30, 0.70] against none, beyond chance (p = 0.0040" in told
+    sentence = lead(analysis(*LINES))
+    assert sentence.startswith("search agrees best with people: Q 1.10 [1.00, 1.20] on held-out rows with 40 labels")
+    assert "That is +0.50 [0.30, 0.70] against none, beyond chance (p = 0.0040" in sentence
     chance = line("search", 1.1, 40, 1600, baseline=gap(0.5, 0.2))
     assert "which may be chance" in lead(analysis(chance))
     assert lead(analysis(Line("x", "m", "x", 10, {}, 2))) == "No cell is done yet."
@@ -60,12 +60,7 @@ def test_every_line_is_in_the_table_and_in_every_figure() -> None:
     assert page.count('<th scope="row"') == 4
 
 
-def test_one_number_of_labels_has_no_curve_over_them() -> None:
-    page = render(analysis(*LINES[1::2], sizes=(40,)))
+def test_one_number_of_labels_has_no_curve_over_them_and_every_text_is_escaped() -> None:
+    page = render(analysis(line(HOSTILE, math.nan, 40, 5), *LINES[1::2], sizes=(40,)))
     assert "Q against calls" in page and "Q against labels" not in page
-
-
-def test_every_text_is_escaped() -> None:
-    hostile = line(HOSTILE, math.nan, 10, 5)
-    page = render(analysis(hostile, *LINES))
     assert "<script" not in page and "\x1b" not in page and "&lt;script&gt;" in page

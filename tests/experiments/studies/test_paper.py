@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from written import lines
 
 from judgesmith import presets
 from judgesmith.errors import OptionError
@@ -50,7 +51,9 @@ def test_the_published_numbers(name: str, row: str, column: str, numbers: list[f
     assert {**table.rows, **table.beside}[row][column] == numbers
 
 
-def test_every_table_is_held_to_its_paper_and_says_what_it_is() -> None:
+def test_every_table_is_held_to_its_paper_and_says_what_it_is(cli: Any) -> None:
+    assert [table["name"] for table in cli("study", "paper", "--json").json["tables"]] == paper.names()
+    assert all(name in cli("study", "paper").out for name in paper.names())
     assert set(paper.names()) == {name for name, *_ in PUBLISHED}
     assert all(10 < len(paper.about(name)) <= 100 for name in paper.names())
 
@@ -127,7 +130,7 @@ def test_our_rows_stand_below_the_published_ones(cli: Any, server: Any, fake: An
     assert ours["model"] == "openai/fake" and len(ours["values"]["SFRES"]) == 3
     assert "openai/fake instead of Orca2-13B; 16 held-out rows, 1 seed" in ours["differs"]
     assert any("columns not run: SummEval, OpenMEVA" in note for note in done.json["notes"])
-    records = [json.loads(line) for line in (tmp_path / "out/sfres/results.jsonl").read_text().splitlines()]
+    records = lines(tmp_path / "out/sfres/results.jsonl")
     assert [r["arm"] for r in records] == ["vanilla", "coarse", "fine"]
     assert ours["values"]["SFRES"][0] == pytest.approx(records[0]["pearson"])
     written = (tmp_path / "out/table.md").read_text(encoding="utf-8")
@@ -196,18 +199,13 @@ def test_subsets_come_from_what_each_annotator_said(cli: Any, server: Any, sets:
 
 def test_spans_are_held_against_those_of_people(cli: Any, server: Any, sets: Path, tmp_path: Path) -> None:
     server.answer = annotation
-    rows = [
-        {"id": f"r{n}", "source": "A box score.", "output": f"Output {n} is fine.", "doc_id": f"r{n}",
-         "scores": {"accuracy": -float(n % 3)}}
-        for n in range(8)
-    ]  # fmt: skip
-    (sets / "rotowire_accuracy.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    # people marked the first word in half of the texts, the last one in the others
-    marked = [
-        {"id": row["id"], "errors": [{"start": 0, "end": 6}] if n % 2 else [{"start": 12, "end": 16}]}
-        for n, row in enumerate(rows)
-    ]
-    (sets / "rotowire_accuracy.spans.jsonl").write_text("".join(json.dumps(one) + "\n" for one in marked))
+    rows, marked = [], []
+    for n in range(8):  # people marked the first word in half of the texts, the last one in the others
+        rows.append({"id": f"r{n}", "source": "A box score.", "output": f"Output {n} is fine.", "doc_id": f"r{n}",
+                     "scores": {"accuracy": -float(n % 3)}})  # fmt: skip
+        marked.append({"id": f"r{n}", "errors": [{"start": 0, "end": 6} if n % 2 else {"start": 12, "end": 16}]})
+    for name, records in (("rotowire_accuracy", rows), ("rotowire_accuracy.spans", marked)):
+        (sets / f"{name}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
     done = cli("study", "paper", "openlgauge/table-4", "--lm", "openai/fake", "--api-base", server.base,
                "-o", tmp_path / "out", "--json")  # fmt: skip
     assert done.code == 0, done.err
@@ -235,8 +233,3 @@ def test_what_cannot_be_is_said_in_one_line(
     done = cli("study", "paper", *arguments, "-o", tmp_path / "out")
     assert (done.code, len(done.err.splitlines())) == (2, 1), done.err
     assert told in done.err
-
-
-def test_tables_are_listed(cli: Any) -> None:
-    assert [one["name"] for one in cli("study", "paper", "--json").json["tables"]] == paper.names()
-    assert all(name in cli("study", "paper").out for name in paper.names())

@@ -46,21 +46,18 @@ def test_a_reading_that_knows_gains_and_one_that_does_not_gains_nothing() -> Non
     assert main.gap.low > 0
     assert abs(empty.chosen.mean()) < 0.3
     assert len(main.told) == 10
-    assert (
-        abs(main.told.mean()) < 0.35
-    )  # the standard error of Q from 40 rows is .4, of the mean of ten draws about .13
+    # The standard error of Q from 40 rows is .4, of the mean of ten draws about .13.
+    assert abs(main.told.mean()) < 0.35
 
 
 def test_systems_without_a_label() -> None:
-    found = study_table("t", known(0.8), sizes=(20,), draws=6).systems
-    assert found is not None and found.labels == 20
-    assert found.unseen > 1.6 and found.seen > 1.6 and abs(found.zero_shot) < 0.4
-    assert study_table("t", replace(known(0.8), systems=("",) * 120), sizes=(20,), draws=2).systems is None
-
-
-def test_sizes_that_leave_too_few_rows_are_left_out() -> None:
-    found = study_table("t", known(0.8, rows=48), sizes=(20, 48 - FEWEST_LEFT + 1), draws=2)
-    assert [one.labels for one in found.draws] == [20]
+    systems = study_table("t", known(0.8), sizes=(20,), draws=6).systems
+    assert systems is not None and systems.labels == 20
+    assert systems.unseen > 1.6 and systems.seen > 1.6 and abs(systems.zero_shot) < 0.4
+    # nor with sizes that leave too few rows
+    table = replace(known(0.8, rows=48), systems=("",) * 48)
+    without = study_table("t", table, sizes=(20, 48 - FEWEST_LEFT + 1), draws=2)
+    assert without.systems is None and [draw.labels for draw in without.draws] == [20]
 
 
 def test_the_command_ends_with_what_anyone_can_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
