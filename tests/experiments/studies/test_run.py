@@ -16,6 +16,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from patience import HANG
+from written import lines
 
 from judgesmith.agreement.correlation import CorrelationSum
 from judgesmith.agreement.objectives import Q
@@ -26,7 +27,7 @@ from judgesmith.errors import OptionError
 from judgesmith.experiments.peers import run as peers
 from judgesmith.experiments.studies import run as running
 from judgesmith.experiments.studies.analysis import resample, training_leads
-from judgesmith.experiments.studies.config import Arm, Given, changes
+from judgesmith.experiments.studies.config import Arm, Given, changes, check_settings
 from judgesmith.experiments.studies.run import Cell, Study, draw
 from judgesmith.optimizers.examples import agreement
 from judgesmith.running.journal import alone
@@ -52,10 +53,6 @@ def study(cli: Any, server: Any, rows_file: Any, tmp_path: Path) -> Callable[...
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return tmp_path / "out"
-
-
-def lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def refused(done: Any, *parts: str) -> None:
@@ -202,40 +199,35 @@ def test_the_ablation_has_the_papers_arms(server: Any, fake: Any, study: Any, tm
     assert calls["fine+no-search"] < calls["fine"]
     assert calls["fine+no-search+one-batch"] < calls["fine+no-search"]
     assert calls["fine+no-os-e"] < calls["fine"]  # one call a row for two
+    scored = [ask for ask in server.judged if ask.step == "criteria"]
+    assert 0 < sum("Short texts are judged by" in ask.text for ask in scored) < len(scored)  # the task, but no-task
     # own criteria are of that arm alone
     assert all("Charm" not in ask.text for ask in server.asks if "Accuracy" in ask.text)
 
 
-def test_arms_differ_in_what_their_prompts_say(server: Any, study: Any) -> None:
-    assert study("ablation", "--seeds", 1, "--arm", "fine", "--arm", "fine+no-task").code == 0
-    scored = [ask for ask in server.judged if ask.step == "criteria"]
-    with_task = [ask for ask in scored if "Short texts are judged by" in ask.text]
-    assert 0 < len(with_task) < len(scored)
+# The journal ---------------------------------------------------------------------------------------------------------
 
 
-def test_the_terminal_table_reads_well(study: Any) -> None:
-    done = study("optimizers", "--seeds", 2, "--arm", "none", "--arm", "labeled-few-shot")
+def test_a_finished_study_asks_nothing_again_and_can_grow(server: Any, study: Any, folder: Path, cli: Any) -> None:
+    arms = ("--arm", "none", "--arm", "labeled-few-shot")
+    done = study("optimizers", "--seeds", 2, *arms)
     assert done.code == 0
     assert "Optimizers at the same budget: overall of rows.jsonl, openai/fake, 16 held-out rows, 2 seeds" in done.out
     for part in ("− none", "− best", "labeled-few-shot", "note: Q = Pearson + Spearman"):
         assert part in done.out
     assert "[1/4] none, seed 0: Q=" in done.err
     assert done.err.count("left\n") == 3  # nothing is left after the last
-
-
-# The journal ---------------------------------------------------------------------------------------------------------
-
-
-def test_a_finished_study_asks_nothing_again(server: Any, study: Any, folder: Path, cli: Any) -> None:
-    assert study("optimizers", "--seeds", 2, "--arm", "none", "--arm", "labeled-few-shot").code == 0
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     server.forget()
-    again = study("optimizers", "--seeds", 2, "--arm", "none", "--arm", "labeled-few-shot", "--json")
+    again = study("optimizers", "--seeds", 2, *arms, "--json")
     assert (again.code, again.json["ran"], again.json["done"]) == (0, 0, 4)
     from_file = cli("study", "optimizers", "--config", folder / "config.yaml", "-o", folder, "--json")
     assert (from_file.code, from_file.json["ran"]) == (0, 0)
     assert server.asks == []
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    refused(study("optimizers", "--seeds", 1, *arms), "seeds was 0, 1, is 0")
+    grown = study("optimizers", "--seeds", 3, *arms, "--arm", "vanilla+none", "--json").json
+    assert (grown["cells"], grown["ran"]) == (9, 5)
 
 
 def test_a_changed_study_is_refused_with_what_differs(study: Any, server: Any, rows_file: Any, folder: Path) -> None:
@@ -254,13 +246,6 @@ def test_a_changed_study_is_refused_with_what_differs(study: Any, server: Any, r
     refused(study("optimizers", *ONE, "--max-demos", 3), "the labels have changed")
 
 
-def test_a_study_can_grow(study: Any, folder: Path) -> None:
-    assert study("optimizers", *ONE).code == 0
-    done = study("optimizers", *ONE, "--arm", "labeled-few-shot", "--seeds", 2, "--json")
-    assert (done.json["cells"], done.json["ran"]) == (4, 3)
-    refused(study("optimizers", *ONE, "--arm", "labeled-few-shot"), "seeds was 0, 1, is 0")
-
-
 def test_half_lines_of_a_kill_are_taken_away(study: Any, folder: Path, server: Any) -> None:
     assert study("optimizers", *ONE).code == 0
     whole = lines(folder / "predictions.jsonl")
@@ -275,13 +260,9 @@ def test_half_lines_of_a_kill_are_taken_away(study: Any, folder: Path, server: A
     assert line["heldout"] == 16
     server.forget()
     assert study("optimizers", *ONE, "--arm", "labeled-few-shot", "--json").json["ran"] == 0
-
-
-def test_damaged_lines_are_said(study: Any, folder: Path) -> None:
-    assert study("optimizers", *ONE).code == 0
     with (folder / "results.jsonl").open("a") as file:
         file.write("[1]\n")
-    refused(study("optimizers", *ONE), "results.jsonl, line 2: no JSON object")
+    refused(study("optimizers", *ONE, "--arm", "labeled-few-shot"), "results.jsonl, line 3: no JSON object")
 
 
 def test_ctrl_c_keeps_the_finished_cells(
@@ -322,17 +303,15 @@ def test_a_failing_arm_is_recorded_and_tried_again(study: Any, folder: Path) -> 
     wrong = "vanilla+none+reading=expected"  # the server gives no log-probabilities
     arms = ("--arm", wrong, "--arm", "vanilla+none", "--seeds", 1)
     done = study("optimizers", *arms)
-    assert done.code == 1
-    assert "gives no log-probabilities" in done.out
+    assert (done.code, "gives no log-probabilities" in done.out) == (1, True)
     assert "## Failed" in (folder / "tables.md").read_text()
-    told = study("optimizers", *arms, "--json")
-    assert (told.code, told.json["ran"], told.json["done"]) == (1, 1, 1)
-    (failure,) = told.json["failures"]
+    again = study("optimizers", *arms, "--json")
+    assert (again.code, again.json["ran"], again.json["done"]) == (1, 1, 1)
+    (failure,) = again.json["failures"]
     assert failure["arm"] == wrong
     assert failure["reason"].startswith("OptionError: openai/fake gives no log-probabilities")
-    by_arm = {line["arm"]: line for line in told.json["lines"]}
-    assert by_arm[wrong]["q"] is None
-    assert by_arm[wrong]["seeds"] == 0
+    (line,) = [line for line in again.json["lines"] if line["arm"] == wrong]
+    assert (line["q"], line["seeds"]) == (None, 0)
 
 
 def test_a_surprise_costs_one_cell_alone(study: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -374,9 +353,11 @@ def test_a_budget_holds_for_every_cell(study: Any, folder: Path) -> None:
 def test_tables_agree_with_the_predictions(study: Any, folder: Path, server: Any, fake: Any) -> None:
     # Demonstrations change what the judge says, so that arms differ.
     server.answer = fake.judging(lambda ask: (len(ask.judged) * 7 + 13 * len(ask.labels)) % 101)
-    done = study(
-        "optimizers", "--arm", "none", "--arm", "labeled-few-shot", "--seeds", 1, "--variant", "vanilla", "--json"
-    )
+    done = study("optimizers", *ONE, "--arm", "labeled-few-shot", "--json")
+    first, second = lines(folder / "results.jsonl")
+    assert (first["calls"], first["sent"]) == (16, 16)
+    assert (second["calls"], second["sent"]) == (32, 16)  # charged for its zero-shot pass, which the disk answered
+    assert any("50%" in note or "33%" in note for note in done.json["notes"])  # 16 of 48 calls
     by_arm: dict[str, list[dict[str, Any]]] = {}
     for row in lines(folder / "predictions.jsonl"):
         by_arm.setdefault(row["arm"], []).append(row)
@@ -388,27 +369,22 @@ def test_tables_agree_with_the_predictions(study: Any, folder: Path, server: Any
         assert line["q"] == pytest.approx(q, abs=1e-6)
         assert tables.count(f"{q:.3f}") >= 3  # markdown twice (by seed, too), LaTeX once
     # one seed: nothing but the paired bootstrap of the two arms over groups
-    gap = paired_bootstrap(
-        said["labeled-few-shot"],
-        said["none"],
-        Measure(people, documents=[row["group"] for row in by_arm["none"]]),
-        seed=0,
-    )
-    told = done.json["lines"][1]["minus_baseline"]
-    assert (told["value"], told["low"], told["high"], told["p"]) == pytest.approx(
-        (gap.value, gap.low, gap.high, gap.p), abs=1e-6
-    )
+    measure = Measure(people, documents=[row["group"] for row in by_arm["none"]])
+    gap = paired_bootstrap(said["labeled-few-shot"], said["none"], measure, seed=0)
+    shown = done.json["lines"][1]["minus_baseline"]
+    expected = {name: getattr(gap, name) for name in ("value", "low", "high", "p")}
+    assert {name: shown[name] for name in expected} == pytest.approx(expected, abs=1e-6)
 
 
 def test_the_spread_over_seeds_is_told(study: Any, folder: Path, server: Any, fake: Any) -> None:
     server.answer = fake.judging(lambda ask: len(ask.judged) % 101)
     done = study("optimizers", "--arm", "none", "--seeds", 3, "--variant", "vanilla", "--json")
     (line,) = done.json["lines"]
-    found = [record["spearman"] for record in lines(folder / "results.jsonl")]
-    assert line["spread"]["spearman"] == pytest.approx(np.std(found, ddof=1), abs=1e-3)
+    by_seed = [record["spearman"] for record in lines(folder / "results.jsonl")]
+    assert line["spread"]["spearman"] == pytest.approx(np.std(by_seed, ddof=1), abs=1e-3)
     text = (folder / "tables.md").read_text()
     assert "## Spread: mean ± standard deviation over seeds" in text
-    assert f"{np.mean(found):.3f} ± {np.std(found, ddof=1):.3f}" in text
+    assert f"{np.mean(by_seed):.3f} ± {np.std(by_seed, ddof=1):.3f}" in text
     study("optimizers", "--arm", "none", "--seeds", 1, "--variant", "vanilla", "-o", folder / "one")
     assert "Spread" not in (folder / "one" / "tables.md").read_text()
 
@@ -429,15 +405,6 @@ def test_seeds_that_share_their_rows_are_not_more_evidence(rows_file: Any) -> No
     drawn, documents = resample({Cell("m", "none", "all", 0): rows, Cell("m", "none", "all", 1): apart}, config, 400)
     assert documents == 24
     assert np.mean(list(drawn.values()), axis=0).std() < 0.85 * one.std()  # other documents: about 1 / sqrt(2)
-
-
-def test_arms_are_charged_for_calls_that_the_disk_answered(study: Any, folder: Path) -> None:
-    arms = ("--arm", "none", "--arm", "labeled-few-shot", "--seeds", 1, "--variant", "vanilla")
-    done = study("optimizers", *arms, "--json")
-    first, second = lines(folder / "results.jsonl")
-    assert (first["calls"], first["sent"]) == (16, 16)
-    assert (second["calls"], second["sent"]) == (32, 16)  # its zero-shot pass was there
-    assert any("50%" in note or "33%" in note for note in done.json["notes"])  # 16 of 48 calls
 
 
 # No leak -------------------------------------------------------------------------------------------------------------
@@ -564,16 +531,16 @@ def test_wrong_options_are_refused_in_one_line(
     assert not folder.exists()
 
 
+def test_no_model_and_no_labels(study: Any, cli: Any) -> None:
+    refused(study("optimizers", lm=False), "no language model: give --lm")
+    refused(cli("study", "labels"), "which labels?")
+
+
 def test_sizes_can_be_repeated_or_listed(study: Any) -> None:
     one_arm = ("--arm", "none", "--variant", "vanilla", "--seeds", "3,5", "--dry-run", "--json")
     plans = [study("labels", *one_arm, *asked).json for asked in (("--train", 4, "--train", 8), ("--train", "4,8"))]
     assert plans[0] == plans[1]
     assert [(line["train"], line["cells"]) for line in plans[0]["lines"]] == [(4, 2), (8, 2)]
-
-
-def test_no_model_and_no_labels(study: Any, cli: Any) -> None:
-    refused(study("optimizers", lm=False), "no language model: give --lm")
-    refused(cli("study", "labels"), "which labels?")
 
 
 def test_an_arm_adds_up_its_parts() -> None:
@@ -584,6 +551,11 @@ def test_an_arm_adds_up_its_parts() -> None:
     }  # fmt: skip
     with pytest.raises(OptionError, match="needs a name"):
         Arm.of({"max_demos": 3}, None)
+
+
+def test_settings_are_kept_as_the_declaration_makes_them() -> None:
+    given = {"racing": "yes", "variants": "fine,coarse", "objective": "auc"}
+    assert check_settings(given, "an arm") == {"racing": True, "variants": ["fine", "coarse"], "objective": "auc"}
 
 
 def test_what_an_older_version_did_not_have_is_no_change() -> None:
