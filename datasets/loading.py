@@ -9,6 +9,7 @@ import json
 import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
@@ -253,18 +254,11 @@ def _open_text(path: Path) -> TextIO:
 
 
 def _encoding_error(path: Path) -> LabelsError:
-    with path.open("rb") as raw:
-        sound = itertools.takewhile(_is_utf8, raw)
-        number = sum(1 for _ in sound) + 1
+    number = 1
+    with path.open("rb") as raw, suppress(UnicodeDecodeError):
+        for number, line in enumerate(raw, 1):
+            line.decode("utf-8")
     return LabelsError(f"{path.name}, line {number}: the text is not UTF-8; save the file as UTF-8 (Excel: CSV UTF-8)")
-
-
-def _is_utf8(line: bytes) -> bool:
-    try:
-        line.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _text_lines(path: Path) -> Iterator[str]:

@@ -107,11 +107,16 @@ class SetFound:
     def at(self, labels: int) -> Draws | None:
         return next((d for d in self.draws if d.labels == labels), None)
 
+    @property
+    def main(self) -> Draws | None:
+        """The draws of 40 labels, or of the largest number."""
+        return self.at(40) or (self.draws[-1] if self.draws else None)
+
     def to_dict(self) -> dict[str, Any]:
-        main = self.at(40) or (self.draws[-1] if self.draws else None)
+        main, usual = self.main, self.at(40)
         return {
             "zero_shot": None if main is None else _short(main.zero_shot.mean()),
-            "default_40": None if self.at(40) is None or main is None else _short(main.chosen.mean()),
+            "default_40": None if usual is None else _short(usual.chosen.mean()),
             "below_share": None if main is None else _short(main.below),
             "rows": self.rows,
             "groups": self.groups,
@@ -180,17 +185,23 @@ def read_table(judge: ReadingsJudge, labels: Labels, lm: LanguageModel, progress
     return Known(table, humans(examples)[present], systems, len(examples) - len(present))
 
 
-def draw_labels(members: Sequence[Any], labels: int, draw: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Numbers of the rows that are learnt from and of those that are left: whole groups in a random order until there
-    are enough; of the last one only as many as are missing, its other rows are in neither part."""
+def whole_groups(members: Sequence[Any], rows: int, seed: Sequence[int] | int) -> list[int]:
+    """Numbers of the rows of whole groups in a random order, until there are enough."""
     codes = np.unique([str(member) for member in members], return_inverse=True)[1]
     taken: list[int] = []
-    for group in np.random.default_rng([draw, 5]).permutation(int(codes.max()) + 1):
-        if len(taken) >= labels:
+    for group in np.random.default_rng(seed).permutation(int(codes.max()) + 1):
+        if len(taken) >= rows:
             break
         taken += np.flatnonzero(codes == group).tolist()
-    train = np.array(taken[:labels], dtype=np.intp)
-    return train, np.flatnonzero(~np.isin(codes, codes[train]))
+    return taken
+
+
+def draw_labels(members: Sequence[Any], labels: int, draw: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Numbers of the rows that are learnt from and of those that are left: whole groups; of the last one only as many
+    rows as are missing, its other rows are in neither part."""
+    train = np.array(whole_groups(members, labels, [draw, 5])[:labels], dtype=np.intp)
+    of_train = {str(members[i]) for i in train}
+    return train, np.flatnonzero([str(member) not in of_train for member in members])
 
 
 def study_table(
@@ -306,7 +317,7 @@ def _short(value: float) -> float | None:
 def _draw(sets: Sequence[SetFound], path: Path) -> None:
     from ...figures import figure, literal, write_figure
 
-    shown = [(one, main) for one in sets if (main := one.at(40) or (one.draws[-1] if one.draws else None))]
+    shown = [(one, one.main) for one in sets if one.main]
     with figure(7, 1.2 + 0.45 * max(1, len(shown))) as drawn:
         axes = drawn.subplots()
         for place, (_, found) in enumerate(shown):
@@ -331,15 +342,6 @@ def gather(
         for aspect in aspects or (None,):
             labels = read_labels(file, aspect=aspect, columns=dict(columns))
             name = f"{file.stem}/{labels.aspect}" if aspects else file.stem
-            result.append((name, labels if rows is None else _fewer(labels, rows)))
+            kept = range(len(labels)) if rows is None else sorted(whole_groups(labels.groups, rows, 11))
+            result.append((name, labels.subset(kept)))
     return result
-
-
-def _fewer(labels: Labels, rows: int) -> Labels:
-    codes = np.unique(labels.groups, return_inverse=True)[1]
-    taken: list[int] = []
-    for group in np.random.default_rng(11).permutation(int(codes.max()) + 1):
-        if len(taken) >= rows:
-            break
-        taken += np.flatnonzero(codes == group).tolist()
-    return labels.subset(sorted(taken))
