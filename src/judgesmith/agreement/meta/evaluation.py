@@ -45,8 +45,8 @@ FRAMES = {
     "comparisons": "a b aspect level coefficient difference low high n p_permutation p_permutation_holm p_bootstrap "
     "p_bootstrap_holm p_williams p_williams_holm reason",
     "ceiling": "aspect level coefficient value low high raters alpha reason",
-    "scale": "judge aspect stage mae mae_low mae_high bias bias_low bias_high rmse rmse_low rmse_high n failed reason",
-    "calibration": "judge aspect stage bin low high n predicted human",
+    "scale": "judge aspect mae mae_low mae_high bias bias_low bias_high rmse rmse_low rmse_high n failed reason",
+    "calibration": "judge aspect bin low high n predicted human",
     "length": "judge aspect judge_length human_length bias agreement n failed",
     "ranks": "aspect system rows human human_rank judge predicted predicted_rank",
 }
@@ -68,8 +68,7 @@ class MetaEvaluation:
     comparisons: p_…_holm is corrected over the pairs of one aspect and level. p_williams is that of Pearson's r,
         whatever the coefficient.
     ceiling: value is that of a rater with the mean of the others, averaged.
-    scale: in points of the scale; bias above 0: the judge is lenient. stage "uncalibrated" is the same judge before its
-        calibration.
+    scale: in points of the scale; bias above 0: the judge is lenient.
     length: see `others.length_bias`. ranks: see `others.rank_systems`.
     """
 
@@ -172,7 +171,7 @@ def meta_evaluate(
     documents, systems: ids, one per row.
     scale: (worst, best) of human ratings, or one per aspect; judges that leave it have no error on the scale.
     on_scale: the judges that are known to score on that scale; None takes all whose scores lie inside it, with a note.
-    given: uncalibrated, ratings, kinds, categories, decided and lengths (see `Beside`), and the fields of
+    given: ratings, kinds, categories, decided and lengths (see `Beside`), and the fields of
         `EvaluationOptions` by name in place of `options`. Above 20,000 rows 50 batches of documents take the place of
         resamples.
     Raises LabelsError for scores that cannot be correlated (fewer than 4 rows, constant human scores, infinite values),
@@ -192,8 +191,8 @@ def meta_evaluate(
     aspects = aspects_of(judges, people, documents, systems, beside, notes)
     levels = levels_of(how.levels, aspects, notes)
     names, by_aspect = [name for name in how.reported if name not in DECIDED], measures(aspects, how.reported)
-    every, stages = (list(judged(judges, aspects, before)) for before in ({}, beside.uncalibrated))
-    on_the_scale = scales(stages, {a.name: scale_of(scale, a.name) for a in aspects}, on_scale, how)
+    every = judged(judges, aspects)
+    on_the_scale = scales(every, {a.name: scale_of(scale, a.name) for a in aspects}, on_scale, how)
     notes += assumed_on_scale(on_the_scale, on_scale)
     if how.rounds and any(aspect.systems > 2 for aspect in aspects):
         notes.append(SYSTEM_NOTE)
@@ -203,7 +202,7 @@ def meta_evaluate(
         "comparisons": comparisons(list(judges), aspects, levels, how, notes) if tested else [],
         "ceiling": ceilings(beside.ratings, aspects, levels, names, how),
         "scale": on_the_scale,
-        "calibration": calibrations(stages, on_scale),
+        "calibration": calibrations(every, on_scale),
         "length": length_biases(every, beside.lengths),
         "ranks": system_ranks(every, systems),
     }

@@ -116,12 +116,11 @@ How = EvaluationOptions  # short, for the signatures beside
 class Beside:
     """What may be known beside the scores.
 
-    uncalibrated: the judges' scores before calibration. ratings: {aspect: table (rows, raters)} for the human ceiling.
-    kinds, categories: {aspect: kind of human ratings, scores of their categories}. decided: {judge: number of each
-    row's category from 0, NaN without one}, for judges that have categories. lengths: words of each output.
+    ratings: {aspect: table (rows, raters)} for the human ceiling. kinds, categories: {aspect: kind of human ratings,
+    scores of their categories}. decided: {judge: number of each row's category from 0, NaN without one}, for judges
+    that have categories. lengths: words of each output.
     """
 
-    uncalibrated: Mapping[str, Scores] = field(default_factory=dict)
     ratings: Mapping[str, npt.ArrayLike] = field(default_factory=dict)
     kinds: Mapping[str, str] = field(default_factory=dict)
     categories: Mapping[str, Sequence[float]] = field(default_factory=dict)

@@ -6,7 +6,8 @@ x, y: one score per row of a judge, NaN where it failed, and of people.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,23 +17,16 @@ import scipy
 from ...errors import OptionError
 from ..correlation import Codes, Vector, id_codes, rowwise, system_means
 from ..resampling import estimates_of, sums_by
-from .inputs import MANY, Aspect, How, Scores, scores_of
+from .inputs import MANY, Aspect, How, scores_of
 
 Rows = list[dict[str, Any]]
 Judged = tuple[dict[str, Any], Aspect, Vector]  # the columns that name a row, the aspect, and the judge's scores of it
 
 
-def judged(judges: Iterable[str], aspects: Sequence[Aspect], before: Mapping[str, Scores]) -> Iterator[Judged]:
-    """Every judge of every aspect, then its scores before calibration where they are known."""
-    for aspect in aspects:
-        for judge in judges:
-            if judge in aspect.x:
-                yield {"judge": judge, "aspect": aspect.name, "stage": ""}, aspect, aspect.x[judge]
-                raw = before.get(judge)
-                raw = raw.get(aspect.name) if isinstance(raw, Mapping) else raw
-                if raw is not None:
-                    x = scores_of(f"judge {judge!r}", raw)[aspect.rows]
-                    yield {"judge": judge, "aspect": aspect.name, "stage": "uncalibrated"}, aspect, x
+def judged(judges: Iterable[str], aspects: Sequence[Aspect]) -> list[Judged]:
+    """Every judge of every aspect."""
+    pairs = itertools.product(aspects, judges)
+    return [({"judge": judge, "aspect": a.name}, a, a.x[judge]) for a, judge in pairs if judge in a.x]
 
 
 # On the scale --------------------------------------------------------------------------------------------------------
