@@ -8,16 +8,14 @@ import random
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import judgesmith as js
-from judgesmith.agreement.correlation import PARTS, rowwise
 from judgesmith.datasets import duplicates
 from judgesmith.datasets.records import Labels, Row
 from judgesmith.datasets.splits import holdout_split
@@ -56,9 +54,7 @@ METHODS: dict[str, Callable[[], Judge]] = {
     "direct": lambda: DirectScorer("fluency"),
     "pairs": lambda: PairS("fluency", samples=1),
 }  # fmt: skip
-OPTIMIZERS = optimizers.names()
 LEVELS = ("Unacceptable", "Poor", "Fair", "Good", "Excellent")
-SEEDS = 20
 
 
 # Rows ----------------------------------------------------------------------------------------------------------------
@@ -124,7 +120,6 @@ class Copier:
     outputs that it was asked about."""
 
     def __init__(self, rows: list[Row]) -> None:
-        self.seed = 0
         self.judged: set[str] = set()
         self.leaks: Counter[str] = Counter()
         families: dict[str, set[str]] = {}
@@ -163,16 +158,16 @@ class Copier:
     def score(self, request: Request) -> int:
         """The label, if the prompt shows it; else a guess that hangs on the row alone."""
         last = folded(request.messages[-1]["content"])
-        found = self.output.search(last)
-        if found is None:  # a text that this model wrote itself, or a perturbed one
-            return random.Random(f"{self.seed} {last}").randint(1, 5)
-        family, _, label = self.of[found[0]]
+        match = self.output.search(last)
+        if match is None:  # a text that this model wrote itself, or a perturbed one
+            return random.Random(last).randint(1, 5)
+        family, _, label = self.of[match[0]]
         self.judged.update(self.output.findall(last))
         elsewhere = folded("\n".join(m["content"] for m in request.messages[:-1]))
         if any(text in elsewhere for text in self.texts[family]):
             self.leaks[KINDS[int(family) % len(KINDS)]] += 1
             return round(label)
-        return random.Random(f"{self.seed} {found[0]}").randint(1, 5)
+        return random.Random(match[0]).randint(1, 5)
 
 
 def model_of(copier: Copier) -> LanguageModel:
@@ -184,91 +179,43 @@ def small(name: str) -> DemonstrationSearch:
     return build_optimizer(name, {k: v for k, v in {"candidates": 1, "max_demos": 4}.items() if k in known})
 
 
-# What chance gives ---------------------------------------------------------------------------------------------------
-
-
-def q_of(scores: NDArray[np.float64], human: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Pearson + Spearman + Kendall tau-b of every row of scores with every row of human, shape (scores, human)."""
-    one, other = np.repeat(scores, len(human), axis=0), np.tile(human, (len(scores), 1))
-    q = sum(np.nan_to_num(rowwise(one, other, name)) for name in PARTS)
-    return np.asarray(q).reshape(len(scores), len(human))
-
-
-def beyond_chance(scores: NDArray[np.float64], human: NDArray[np.float64]) -> float:
-    """How many standard deviations of permuted labels the mean Q over the servers' seeds (rows of scores) is from 0."""
-    rng = np.random.default_rng(0)
-    permuted = np.array([rng.permutation(human) for _ in range(400)])
-    chance = q_of(scores, permuted).mean(axis=0)
-    return float((q_of(scores, human[None]).mean() - chance.mean()) / chance.std())
-
-
-def scores_by_seed(judge: Judge, copier: Copier, rows: list[Row]) -> NDArray[np.float64]:
-    """What the judge says of new rows, with another server each time; without their groups, as `score` knows none."""
-    made = []
-    for seed in range(SEEDS):
-        copier.seed = seed + 100
-        items = [{"source": row.source, "output": row.output} for row in rows]
-        made.append([verdict.percent for verdict in judge.score_many(items)])
-    scores = np.array(made)
-    assert np.isfinite(scores).mean() > 0.9
-    return np.nan_to_num(scores, nan=50.0)
-
-
 # Tests ---------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def score_all(judge: Judge, rows: Iterable[Row]) -> None:
+    """Score rows without their groups, as `score` knows none."""
+    verdicts = list(judge.score_many([{"source": row.source, "output": row.output} for row in rows]))
+    assert np.mean([verdict.failure is None for verdict in verdicts]) > 0.9
+
+
+@pytest.mark.parametrize("optimizer", optimizers.names())
 @pytest.mark.parametrize("method", METHODS)
 def test_no_prompt_shows_a_duplicate_of_its_row(method: str, optimizer: str) -> None:
     labels = two_hundred()
     copier = Copier(list(labels.rows))
     judge = js.compile(METHODS[method](), labels, lm=model_of(copier), optimizer=small(optimizer))
     assert copier.judged == set(copier.of)
-    assert copier.leaks == {}
-    held = {found["id"] for found in judge.report.heldout_predictions}
+    held = {prediction["id"] for prediction in judge.report.heldout_predictions}
     families = {row.id.partition(".")[0] for row in labels.rows if row.id in held}
     assert not families & {row.id.partition(".")[0] for row in labels.rows if row.id not in held}
-    if method != "active-critic, vanilla":
-        return  # where the prompt gives no label away this model guesses, whatever else stands in it
-    rows = [row for row in labels.rows if row.id in held]
-    scores = scores_by_seed(judge, copier, rows)
+    score_all(judge, [row for row in labels.rows if row.id in held])
     assert copier.leaks == {}
-    assert abs(beyond_chance(scores, np.array([row.scores["overall"] for row in rows]))) < 3
 
 
-def nearest(rows: list[Row], copier: Copier) -> tuple[Judge, list[Row]]:
-    """A judge with a kNN pool of the training rows of a split, whatever a search would say of it; and the others."""
-    split = holdout_split(Labels(tuple(rows), "overall", (1.0, 5.0)), share=0.5)
-    search = KnnFewShot(max_demos=4)
-    judge = critic("vanilla", lm=model_of(copier))
-    search.compile(judge, trainset=examples_of(split.train))
-    assert search.record is not None
-    return search.record.tried[-1].program, list(split.heldout.rows)
-
-
-SLOW = [
-    pytest.param(kinds, marks=pytest.mark.slow) for kinds in (("whitespace",), ("whitespace", "case", "same output"))
-]
-
-
-@pytest.mark.parametrize("kinds", [KINDS, *SLOW])
 @pytest.mark.parametrize("leaky", [False, True])
-def test_what_nearest_demonstrations_are_worth_to_a_model_that_copies(
-    leaky: bool, kinds: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    every = rows_with_duplicates(50 * len(KINDS) // len(kinds))
-    rows = [row for row in every if KINDS[int(row.id.partition(".")[0]) % len(KINDS)] in kinds]
+def test_a_pool_of_neighbours_shows_no_duplicate(leaky: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = rows_with_duplicates()
     copier = Copier(rows)
     if leaky:  # the control: groups by names alone, and every row's nearest neighbours
         monkeypatch.setattr("judgesmith.datasets.records.merge_groups", lambda rows: tuple(rows))
         monkeypatch.setattr(JudgePredict, "demos_for", everything_but_its_group)
-    judge, others = nearest(rows, copier)
-    scores = scores_by_seed(judge, copier, others)
-    far = beyond_chance(scores, np.array([row.scores["overall"] for row in others]))
-    if leaky:
-        assert far > 4 and set(copier.leaks) == set(kinds)
-    else:
-        assert abs(far) < 3 and copier.leaks == {}
+    split = holdout_split(Labels(tuple(rows), "overall", (1.0, 5.0)), share=0.5)
+    search = KnnFewShot(max_demos=4)
+    search.compile(critic("vanilla", lm=model_of(copier)), trainset=examples_of(split.train))
+    assert search.record is not None
+    judge = search.record.tried[-1].program  # whatever the search would say of it
+    score_all(judge, split.heldout.rows)
+    assert set(copier.leaks) == (set(KINDS) if leaky else set())
 
 
 def everything_but_its_group(self: Any, inputs: Any) -> Any:
