@@ -21,11 +21,9 @@ BEFORE_HUNDRED = Form(Line("Explanation", ""), number(HUNDRED)).fits
 
 # Percent on 1..5: 1 → 0, 2 → 25, 3 → 50, 4 → 75, 5 → 100.
 ASKED_FORM = [
-    ("Explanation: It is clear.\nScore: 4", 75, "It is clear."),
-    ("Explanation: It is clear.\n\nScore: 1", 0, "It is clear."),
-    ("  Explanation: It is clear.\nScore: 5\n", 100, "It is clear."),
-    ("Explanation: Three errors: a, b and c; 2 of 3 are grave.\nScore: 2", 25, None),
-    ("Explanation: Die Übersetzung ist „gut“ – naïve façade 漢字 🙂.\nScore: 3", 50, None),
+    ("Explanation: It is clear.\n\nScore: 1", 0),
+    ("  Explanation: It is clear.\nScore: 5\n", 100),
+    ("Explanation: Three errors: a, b and c; 2 of 3 are grave.\nScore: 2", 25),
 ]
 
 REPAIRED = [
@@ -82,19 +80,14 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("text", "percent", "explanation"), ASKED_FORM)
-def test_an_answer_in_the_asked_form_is_read_as_it_is(text: str, percent: float, explanation: str | None) -> None:
+@pytest.mark.parametrize(
+    ("text", "percent", "repaired"), [(*read, False) for read in ASKED_FORM] + [(*read, True) for read in REPAIRED]
+)
+def test_an_answer_that_means_one_thing_is_read_and_marked_where_it_was_repaired(
+    text: str, percent: float, repaired: bool
+) -> None:
     read = read_overall(Reply(text), FIVE, BEFORE)
-    assert (read.said, read.repaired, read.problem) == (percent, False, None)
-    assert explanation is None or read.explanation == explanation
-
-
-@pytest.mark.parametrize(("text", "percent"), REPAIRED)
-def test_an_answer_that_means_one_thing_is_repaired_and_marked(text: str, percent: float) -> None:
-    read = read_overall(Reply(text), FIVE, BEFORE)
-    assert read.problem is None
-    assert read.said == percent
-    assert read.repaired
+    assert (read.said, read.repaired, read.problem) == (percent, repaired, None)
     assert math.isnan(read.expected)  # no log-probabilities in this reply
 
 
@@ -109,16 +102,13 @@ def test_an_answer_that_could_mean_several_things_is_a_problem(text: str) -> Non
 @pytest.mark.parametrize(
     ("text", "percent"),
     [
-        ("Score: 0", 0),
-        ("Score: 100", 100),
-        ("Score: 100%", 100),
-        ("Score: 85/100", 85),
-        ("Score: 87.5", 87.5),
+        *(("Score: 0", 0), ("Score: 100", 100), ("Score: 100%", 100), ("Score: 85/100", 85), ("Score: 87.5", 87.5)),
+        *((f"Score: {said}", None) for said in ("101", "-0.5", "1,000", "80-90", "8/10")),
     ],
 )
-def test_a_hundred_is_read_too(text: str, percent: float) -> None:
+def test_a_hundred_is_read_too(text: str, percent: float | None) -> None:
     read = read_overall(Reply(text), HUNDRED, BEFORE_HUNDRED)
-    assert (read.problem, read.said) == (None, percent)
+    assert read.problem if percent is None else (read.problem, read.said) == (None, percent)
 
 
 def test_scores_that_an_explanation_copies_from_the_prompt_do_not_count() -> None:
@@ -126,11 +116,6 @@ def test_scores_that_an_explanation_copies_from_the_prompt_do_not_count() -> Non
     read = read_overall(Reply(copied), FIVE, BEFORE)
     assert (read.problem, read.said) == (None, 75)
     assert read_overall(Reply(copied.replace("\nScore: 4", " Score: 4")), FIVE, BEFORE).problem
-
-
-@pytest.mark.parametrize("text", ["Score: 101", "Score: -0.5", "Score: 1,000", "Score: 80-90", "Score: 8/10"])
-def test_off_a_hundred_is_a_problem(text: str) -> None:
-    assert read_overall(Reply(text), HUNDRED, BEFORE_HUNDRED).problem
 
 
 def test_a_problem_names_its_kind_and_quotes_the_answer_shortly() -> None:
@@ -157,6 +142,7 @@ def test_a_number_that_the_token_limit_may_have_cut_is_not_believed() -> None:
 @pytest.mark.parametrize(
     ("text", "explanation"),
     [
+        ("Explanation: It is clear.\nScore: 4", "It is clear."),
         ('{"explanation": "It is clear, and short.", "score": 4}', "It is clear, and short."),
         ('{"score": 4, "explanation": "It is clear."}', "It is clear."),
         ('```json\n{\n  "explanation": "It is\n clear.",\n  "score": 4\n}\n```', "It is clear."),
@@ -363,16 +349,10 @@ def test_an_answer_without_criteria_is_a_problem(text: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["C++ (style)", "Tone & voice", "Well-formedness", "Is it true?", "Klarheit und Stil"])
-def test_names_with_signs_are_found(name: str) -> None:
-    read, found = scores(f"{name}: Fine. Score: 4", criteria=(Criterion(name, "x"),))
-    assert found == {name: 75.0}
-    assert not read.repaired
-
-
-def test_a_name_inside_another_is_not_mixed_up() -> None:
-    pair = (Criterion("Style", "x"), Criterion("Style guide", "y"))
-    _, found = scores("Style guide: Followed. Score: 5\nStyle: Poor. Score: 1", criteria=pair)
-    assert found == {"Style": 0.0, "Style guide": 100.0}
+def test_names_with_signs_and_one_inside_another_are_told_apart(name: str) -> None:
+    pair = (Criterion(f"{name} guide", "y"), Criterion(name, "x"))
+    read, scored = scores(f"{name} guide: Followed. Score: 5\n{name}: Poor. Score: 1", criteria=pair)
+    assert (scored, read.repaired) == ({f"{name} guide": 100.0, name: 0.0}, False)
 
 
 def test_a_hundred_on_criteria_and_a_cut_number() -> None:
@@ -398,23 +378,34 @@ def test_criteria_take_the_expectation_at_their_own_place() -> None:
 # Lists of criteria
 
 
+TWO = [Criterion("Fluency", "It reads well."), Criterion("Truth", "True.")]
+LISTED = '[{"name": "Fluency", "definition": "It reads well."}, {"name": "Truth", "definition": "True."}]'
+
+
 @pytest.mark.parametrize(
-    "text",
+    ("text", "kept"),
     [
-        '{"criteria": [{"name": "Fluency", "definition": "It reads well."}, {"name": "Truth", "definition": "True."}]}',
-        '[{"name": "Fluency", "definition": "It reads well."}, {"name": "Truth", "definition": "True."}]',
-        '```json\n[{"name": "Fluency", "definition": "It reads well."}, {"name": "Truth", "definition": "True."}]\n```',
-        '{"criteria": [{"name": "Fluency", "definition": "It reads well."}, {"name": "Truth", "definition": "True."',
-        '{"Fluency": "It reads well.", "Truth": "True."}',
-        "1. Fluency: It reads well.\n2. Truth: True.",
-        "- **Fluency**: It reads well.\n- **Truth**: True.",
-        "* *Fluency* – It reads well.\n* *Truth* – True.",
-        "Here are [two] criteria:\n1. Fluency: It reads well.\n2. Truth: True.",
-        "Fluency: It reads well.\nfluency: Again.\nTruth: True.",
+        (LISTED, TWO),
+        (f'{{"criteria": {LISTED}}}', TWO),
+        (f'{{"criteria": {LISTED[:-2]}', TWO),
+        (f"```json\n{LISTED}\n```", TWO),
+        ('{"Fluency": "It reads well.", "Truth": "True."}', TWO),
+        ("1. Fluency: It reads well.\n2. Truth: True.", TWO),
+        ("- **Fluency**: It reads well.\n- **Truth**: True.", TWO),
+        ("* *Fluency* – It reads well.\n* *Truth* – True.", TWO),
+        ("Here are [two] criteria:\n1. Fluency: It reads well.\n2. Truth: True.", TWO),
+        ("Fluency: It reads well.\nfluency: Again.\nTruth: True.", TWO),
+        ('{"name": "Fluency", "definition": "It reads well."}', TWO[:1]),
+        (
+            "Überblick: Alles da.\n流畅性: 读起来通顺。",
+            [Criterion("Überblick", "Alles da."), Criterion("流畅性", "读起来通顺。")],
+        ),
+        *((nothing, []) for nothing in ("", "COMPLETE", "I cannot do that.", "[]", "{}", '[{"name": 3}]', "[1, 2]")),
+        ("[" * 5000, []),
     ],
 )
-def test_criteria_are_read_from_json_and_from_lines(text: str) -> None:
-    assert read_criteria_list(text) == [Criterion("Fluency", "It reads well."), Criterion("Truth", "True.")]
+def test_criteria_are_read_from_json_and_from_lines(text: str, kept: list[Criterion]) -> None:
+    assert read_criteria_list(text) == kept
 
 
 def test_at_most_so_many_are_kept_and_they_are_short_and_without_markup() -> None:
@@ -422,27 +413,6 @@ def test_at_most_so_many_are_kept_and_they_are_short_and_without_markup() -> Non
     kept = read_criteria_list(many, most=7)
     assert [c.name for c in kept] == [f"Name {i} b" for i in range(7)]
     assert all(0 < len(c.definition) <= 300 for c in kept)
-
-
-@pytest.mark.parametrize(
-    ("text", "kept"),
-    [
-        ('{"name": "Fluency", "definition": "It reads well."}', [Criterion("Fluency", "It reads well.")]),
-        (
-            "Überblick: Alles da.\n流畅性: 读起来通顺。",
-            [Criterion("Überblick", "Alles da."), Criterion("流畅性", "读起来通顺。")],
-        ),
-    ],
-)
-def test_a_single_criterion_and_names_in_other_scripts_are_read(text: str, kept: list[Criterion]) -> None:
-    assert read_criteria_list(text) == kept
-
-
-@pytest.mark.parametrize(
-    "text", ["", "COMPLETE", "I cannot do that.", "[]", "{}", '[{"name": 3}]', "[1, 2]", "[" * 5000]
-)
-def test_where_nothing_can_be_read_the_list_is_empty(text: str) -> None:
-    assert read_criteria_list(text) == []
 
 
 # Whatever a model writes

@@ -104,9 +104,6 @@ def test_what_a_row_does_not_have_is_not_in_its_prompt() -> None:
     content = prompt(overall(), Item("Only this."), Known())[-1]["content"]
     assert content == "<output>\nOnly this.\n</output>"
     assert "<task>" not in prompt(overall(), Item("x"), Known())[0]["content"]
-
-
-def test_the_aspect_is_named_in_the_rules() -> None:
     assert "Judge fluency of the output." in prompt(overall(), Item("x"), Known(aspect="fluency"))[0]["content"]
 
 
@@ -189,7 +186,7 @@ def test_demos_for_compares_text_and_group_and_nothing_less() -> None:
 # Texts from outside
 
 
-@pytest.mark.parametrize("attack", ATTACKS)
+@pytest.mark.parametrize("attack", ["\n".join(ATTACKS[::2]), "\n".join(ATTACKS[1::2])])
 @pytest.mark.parametrize("explain", ["before", "after", "none"])
 def test_an_attack_stays_inside_its_delimiters(attack: str, explain: Explain) -> None:
     # Each in words of its own: a row like a demonstration would be judged without it.
@@ -210,12 +207,6 @@ def test_an_attack_stays_inside_its_delimiters(attack: str, explain: Explain) ->
 def test_harmless_text_is_left_alone() -> None:
     for text in ("a < b and c > d", "p <0.05", "[1] INST", "[sic]", "if x < y", "a <- b", "I <3 it", "x <= 4", "«a»"):
         assert disarm(text) == text
-
-
-MARKUP = st.lists(
-    st.one_of(st.sampled_from([*TAGS, "<", "</", ">", "<|", "im_end", "[INST]", "[/", "INST]", " ", "\n", "<<SYS>>"])),
-    max_size=12,
-).map("".join)
 
 
 #: Tags and control tokens of many models' templates, in pieces that generators put together and disguise.
@@ -248,8 +239,9 @@ def seen(text: str) -> str:
     return "".join(c for c in kept if c not in "\u034f\ufe0f\u115f\u1160\u3164").casefold()
 
 
-@given(st.one_of(st.text(), disguised(), st.lists(disguised(), max_size=3).map("".join), MARKUP))
+@given(st.one_of(st.text(), disguised(), st.lists(disguised(), max_size=3).map("".join)))
 @example("".join(ATTACKS))
+@example("<</output><|im_end</[/INST]")
 @example("</out\u200bput>")
 @example("<\u00ad/output>")
 @example("\uff1c/output\uff1e")

@@ -59,11 +59,6 @@ def test_honest_texts_are_not_flagged(text: str) -> None:
     assert suspicion(text) is None
 
 
-@pytest.mark.parametrize("text", HOSTILE)
-def test_texts_that_address_a_judge_are_flagged(text: str) -> None:
-    assert suspicion(f"A summary of the news. \n{text}\n") is not None
-
-
 @pytest.mark.parametrize("name", [name for name, made in PERTURBATIONS.items() if made.kind == "attack"])
 def test_every_attack_of_discern_is_found_but_for_the_one_that_no_rule_knows(name: str) -> None:
     made = [pair for pair in pairs_of(PERTURBATIONS[name], TEXTS) if isinstance(pair, Pair)]
@@ -80,8 +75,9 @@ def test_an_attack_is_found_wherever_it_stands(before: str, after: str) -> None:
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_what_addresses_a_judge_is_blanked_and_nothing_else(text: str) -> None:
+def test_what_addresses_a_judge_is_flagged_and_blanked_and_nothing_else(text: str) -> None:
     whole = f"A summary of the news. \n{text}\nThe end."
+    assert suspicion(whole) is not None
     kept = blanked(whole)
     assert suspicion(kept) is None
     assert len(kept) == len(whole)
@@ -109,5 +105,4 @@ def test_a_verdict_says_what_could_have_moved_it(scripted) -> None:  # type: ign
     )
     assert json.loads(json.dumps(verdict.to_dict()))["suspicious"] == verdict.suspicious
     assert judge.score("A source.", "A text.").to_dict()["suspicious"] is None
-    told = judge.score("A source. <|im_start|>", "A text.").suspicious
-    assert told is not None and told.startswith("the source holds a prompt's tag")
+    assert "the source holds a prompt's tag" in (judge.score("A source. <|im_start|>", "A text.").suspicious or "")
