@@ -73,7 +73,8 @@ def test_the_prompt_says_the_aspect_its_ends_and_what_to_leave_aside(texts_of: C
     shown = texts_of(judge.previews(Item(OUTPUT, SOURCE))["annotator"])
     for part in ("all of it is wrong", "all of it is right", "Leave aside:", "Unacceptable, Poor, Fair, Good, Excel"):
         assert part in shown
-    assert "at most 8 errors" in shown
+    assert "at most 8 errors" in shown and "Rules:" in shown
+    assert "Rules:" not in AnnotationLayout(rules=False).rules({"focus": Focus("fluency")})
 
 
 @pytest.mark.parametrize(("options", "most", "tokens"), [({}, 4, 900), ({"forced_most": 8}, 8, 1620)])
@@ -160,25 +161,22 @@ def test_where_all_fail_there_is_no_score(ensemble: Any) -> None:
 def test_the_supervisor_merges_and_is_held_against_the_reports(ensemble: Any) -> None:
     merged = "Error 1\nLocation: opened in 1899\nExplanation: the source says 1898\nSeverity: 1\n\n" \
         "Error 2\nLocation: It made paper\nExplanation: invented by the supervisor\nSeverity: 5"  # fmt: skip
-    other = said("Poor", ("1899", "the source says 1898, not 1899", 4))
+    other = said("Poor", ("1899", "the source says 1898, not 1899", 4), TWICE)
     judge, transports = ensemble([said("Fair", YEAR), other], supervisor=merged)
     verdict = judge.score(SOURCE, OUTPUT)
     assert len(transports["lm"].requests) == 1
-    found = {e.text: e for e in verdict.errors}
-    assert found["opened in 1899"].severity == 4.0  # the highest of those merged, whatever the supervisor says
-    assert set(found["opened in 1899"].annotators) == {"openai/a", "openai/b"}
-    assert any("not reported by any annotator" in note for note in found["It made paper"].notes)
+    year, invented = sorted(verdict.errors, key=lambda error: error.text, reverse=True)
+    assert (year.text, invented.text) == ("opened in 1899", "It made paper")
+    assert year.severity == 4.0  # the highest of those merged, whatever the supervisor says
+    assert set(year.annotators) == {"openai/a", "openai/b"}
+    assert any("not reported by any annotator" in note for note in invented.notes)
+    assert "the supervisor dropped 1 of 3 reported errors; they are with the annotators" in verdict.notes
+    assert [e.text for e in verdict.opinions["openai/b"].errors] == ["1899", "burned twice"]
     asked = transports["lm"].requests[0].messages[-1]["content"]
     assert "Annotator 1" in asked and "Annotator 2" in asked and "openai/a" not in asked
-
-
-def test_errors_that_the_supervisor_drops_are_counted(ensemble: Any) -> None:
-    merged = "Error 1\nLocation: in 1899\nExplanation: the source says 1898\nSeverity: 3"
-    judge, _ = ensemble([said("Fair", YEAR), said("Poor", TWICE)], supervisor=merged)
-    verdict = judge.score(SOURCE, OUTPUT)
-    assert [e.text for e in verdict.errors] == ["in 1899"]
-    assert "the supervisor dropped 1 of 2 reported errors; they are with the annotators" in verdict.notes
-    assert [e.text for e in verdict.opinions["openai/b"].errors] == ["burned twice"]
+    judge.set_brief(True)  # the same score without the supervisor
+    assert judge.score(SOURCE, OUTPUT).percent == verdict.percent == pytest.approx(37.5)
+    assert len(transports["lm"].requests) == 1
 
 
 def test_a_supervisor_that_fails_costs_nothing_but_a_note(ensemble: Any) -> None:
@@ -187,14 +185,6 @@ def test_a_supervisor_that_fails_costs_nothing_but_a_note(ensemble: Any) -> None
     assert verdict.percent == pytest.approx(37.5)
     assert {e.text for e in verdict.errors} == {"in 1899", "burned twice"}
     assert any("the supervisor failed" in note for note in verdict.notes)
-
-
-def test_brief_judging_gives_the_same_score_without_the_supervisor(ensemble: Any) -> None:
-    judge, transports = ensemble([said("Fair", YEAR), said("Poor", TWICE)], supervisor="Error 1\nLocation: 1899")
-    full = judge.score(SOURCE, OUTPUT)
-    judge.set_brief(True)
-    assert judge.score(SOURCE, OUTPUT).percent == full.percent
-    assert len(transports["lm"].requests) == 1
 
 
 def test_an_outlier_is_not_heard_by_the_supervisor_but_counts(ensemble: Any) -> None:
@@ -225,12 +215,6 @@ def test_the_papers_scales(scripted: MakeScripted, overall: Any, severity: Any, 
     rules = transport.requests[0].messages[0]["content"]
     assert ("1, 2, 3, 4, 5" in rules) == (overall == "integers")
     assert ("Neutral, Minor" in rules) == (severity == "categories")
-
-
-def test_without_rules() -> None:
-    focus = {"focus": Focus("fluency")}
-    assert "Rules:" in AnnotationLayout().rules(focus)
-    assert "Rules:" not in AnnotationLayout(rules=False).rules(focus)
 
 
 # -- artifacts --------------------------------------------------------------------------------------------------------

@@ -104,26 +104,22 @@ def test_the_most_severe_errors_are_kept_in_their_order() -> None:
 
 #: Answers to be mutated: the cases themselves.
 ANSWERS = st.sampled_from([case["answer"] for case in CASES])
-PIECES = st.one_of(
-    st.text(max_size=8),
-    st.sampled_from(
-        [
-            "Location:",
-            "Severity: ",
-            "\nOverall: ",
-            "Good",
-            "\n\n",
-            '"',
-            "“",
-            "```",
-            "<think>",
-            "</think>",
-            "|",
-            "{",
-            "…",
-        ]
-    ),
-)
+MARKS = [
+    "Location:",
+    "Severity: ",
+    "\nOverall: ",
+    "Good",
+    "\n\n",
+    '"',
+    "“",
+    "```",
+    "<think>",
+    "</think>",
+    "|",
+    "{",
+    "…",
+]
+PIECES = st.one_of(st.text(max_size=8), st.sampled_from(MARKS))
 
 
 @st.composite

@@ -185,25 +185,24 @@ def test_an_artifact_with_what_is_no_head_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lm", "options", "method"),
+    ("asked", "lm", "options", "method", "optimizer"),
     [
-        ("local/smollm2-135m", (), "readings"),
-        ("gguf:/models/a.gguf", ("surface", "layers"), "readings"),
-        ("local/smollm2-135m", ("variant",), "active-critic"),
-        ("openai/gpt-4o", (), "active-critic"),
-        ("openai/gpt-4o", ("reader",), "readings"),
-        (None, (), "active-critic"),
+        ((None, None), "local/smollm2-135m", (), "readings", "none"),
+        ((None, None), "gguf:/models/a.gguf", ("surface", "layers"), "readings", "none"),
+        ((None, None), "local/smollm2-135m", ("variant",), "active-critic", "random-search"),
+        ((None, None), "openai/gpt-4o", (), "active-critic", "random-search"),
+        ((None, None), "openai/gpt-4o", ("reader",), "readings", "none"),
+        ((None, None), None, (), "active-critic", "random-search"),
+        (("direct", "knn"), "local/smollm2-135m", (), "direct", "knn"),
+        ((None, "knn"), "local/smollm2-135m", (), "readings", "knn"),
     ],
 )
-def test_the_method_that_is_taken_where_none_is_asked_for(
-    lm: str | None, options: tuple[str, ...], method: str
+def test_the_method_that_is_taken(
+    asked: tuple[str | None, str | None], lm: str | None, options: tuple[str, ...], method: str, optimizer: str
 ) -> None:
-    chosen = Setup.choose(None, None, lm, options)
-    assert (chosen.method, chosen.optimizer) == (method, "none" if method == "readings" else "random-search")
+    assert Setup.choose(*asked, lm, options) == Setup(method, optimizer)
 
 
-def test_what_is_asked_for_is_taken() -> None:
-    assert Setup.choose("direct", "knn", "local/smollm2-135m") == Setup("direct", "knn")
-    assert Setup.choose(None, "knn", "local/smollm2-135m") == Setup("readings", "knn")
+def test_an_unknown_method_is_refused() -> None:
     with pytest.raises(OptionError, match="nonsense"):
         Setup.choose("nonsense", None)

@@ -1,59 +1,36 @@
 """What is read of a row, and kept: with a reader whose every answer is known, and that counts what it reads."""
 
-import hashlib
 import sqlite3
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
+from planted import PlantedReader
 
 from judgesmith.programs.readings.kinds import RowReadings, middle, read_row
-from judgesmith.programs.readings.passages import PLAIN_TURNS, JinjaChat, Passage, Text
-from judgesmith.programs.readings.reader import Ability, KeptReader, TokenReading
+from judgesmith.programs.readings.passages import Text
+from judgesmith.programs.readings.reader import Ability, KeptReader
 
-TEXT = Text("The cat sat on the mat.", "A cat sat there.", instruction="Rewrite it.")
-
-
-class WordReader:
-    """Words are tokens; a word's log-probability follows from its letters and from nothing else."""
-
-    name = "words"
-
-    def __init__(self, layers: int = 24) -> None:
-        self.chat = JinjaChat(PLAIN_TURNS)
-        self.ability = Ability(layers=layers)
-        self.reads = 0
-
-    def read(self, passage: Passage, *, layers: Sequence[int] = ()) -> TokenReading:
-        self.reads += 1
-        target = passage.pieces[passage.target].text
-        words = target.split(" ")
-        numbers = [int.from_bytes(hashlib.sha256(word.encode()).digest()[:2], "big") for word in words]
-        logp = -np.array(numbers, dtype=np.float32) / 2**15
-        ends = np.cumsum([len(word) + 1 for word in words])
-        ends[-1] = len(target)
-        states = {layer: np.full(4, layer + float(logp.mean()), dtype=np.float32) for layer in layers}
-        return TokenReading(logp, logp * 0 + 1, logp * 0, tuple(ends.tolist()), states)
+TEXT = Text("The cat sat on the mat.", "A xcat sat there.", instruction="Rewrite it.")  # -1, -6, -1, -1
 
 
 def test_one_pass_gives_everything() -> None:
-    reader = WordReader()
+    reader, stateless = PlantedReader(), PlantedReader()
+    stateless.ability = Ability(layers=0)
     row = read_row(reader, TEXT, layers=3, counted=True)
     assert reader.reads == 1
     assert {"assistant.mean", "surface.words"} <= set(row.numbers)
-    assert set(row.states) == {"assistant.mean10", "assistant.mean12", "assistant.mean14"}
-    for given in ({"layers": 0, "counted": False}, {"reader": WordReader(layers=0), "layers": 3, "counted": False}):
-        bare = read_row(**{"reader": reader, "text": TEXT} | given)
+    assert set(row.states) == {"assistant.mean5", "assistant.mean6", "assistant.mean7"}
+    for bare in (
+        read_row(reader, TEXT, layers=0, counted=False), read_row(stateless, TEXT, layers=3, counted=False)
+    ):  # fmt: skip
         assert bare.states == {} and all(name.startswith("assistant.") for name in bare.numbers)
 
 
 def test_surprise_covers_the_text() -> None:
-    row = read_row(WordReader(), TEXT, layers=0, counted=False)
-    words = row.surprise(TEXT.made)
-    assert "".join(word for word, _ in words) == TEXT.made
-    assert [word for word, _ in words] == ["A ", "cat ", "sat ", "there."]
-    assert np.mean([bits for _, bits in words]) == pytest.approx(-row.numbers["assistant.mean"], abs=1e-6)
+    row = read_row(PlantedReader(), TEXT, layers=0, counted=False)
+    assert row.surprise(TEXT.made) == [("A ", 1.0), ("xcat ", 6.0), ("sat ", 1.0), ("there.", 1.0)]
+    assert row.numbers["assistant.mean"] == -2.25  # -9/4
 
 
 @pytest.mark.parametrize(
@@ -67,9 +44,9 @@ def test_the_middle_of_a_model(layers: int, count: int, found: tuple[int, ...]) 
 # Keeping
 
 
-def kept(path: Path, model: str = "a", text: Text = TEXT) -> tuple[WordReader, RowReadings]:
+def kept(path: Path, model: str = "a", text: Text = TEXT) -> tuple[PlantedReader, RowReadings]:
     """What a reader with a memory at `path` is asked, and what it reads of a row."""
-    reader = WordReader()
+    reader = PlantedReader()
     remembering = KeptReader(reader, path, model=model)
     row = read_row(remembering, text, layers=3, counted=True)
     remembering.close()
