@@ -212,16 +212,16 @@ class ComparisonLayout(Layout):
 
     def read(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
         text = without_thoughts(reply.text)
-        said = said_word(text, self.words)
+        stated = said_word(text, self.words)
         strict = text.strip().rstrip(".").lower() in {word.lower() for word in self.words}
         if not self.sampled and reply.tokens is not None:
-            place = said[1] if said else len(text) - len(text.lstrip())
+            place = stated[1] if stated else len(text) - len(text.lstrip())
             odds, share = word_probabilities(reply, place, self.words)
             if share >= LEAST_SHARE:
                 return Read({"comparison": _comparison(odds, share)}, repaired=not strict)
-        if said is None:
+        if stated is None:
             return Read({}, problem=f"no {', '.join(self.words)} in the answer: {' '.join(text.split())[:120]!r}")
-        odds = tuple(float(i == said[0]) for i in range(len(self.words)))
+        odds = tuple(float(i == stated[0]) for i in range(len(self.words)))
         notes = () if self.sampled else ("no log-probabilities at the answer; the stated word was taken",)
         return Read({"comparison": _comparison(odds, math.nan, answers=1)}, repaired=not strict, notes=notes)
 
@@ -322,10 +322,8 @@ class PairwiseComparer(Evaluator):
                     answer = replace(answer, better=answer.worse, worse=answer.better)
                 asked.append(answer)
         compared = _mean(asked, len({answer.word for answer in asked}) > 1) if len(asked) > 1 else asked[0]
-        prediction = dspy.Prediction(
-            **{name: getattr(compared, name) for name in ("better", "worse", "similar", "word", "notes")}
-        )
-        return carrying(prediction, compared)
+        shown = {field: getattr(compared, field) for field in ("better", "worse", "similar", "word", "notes")}
+        return carrying(dspy.Prediction(**shown), compared)
 
     async def _asked(self, inputs: Mapping[str, Any], lm: LanguageModel) -> Comparison:
         if not self.samples:
@@ -343,8 +341,8 @@ class PairwiseComparer(Evaluator):
 
     def _count(self, odds: Comparison, inputs: Mapping[str, Any]) -> Comparison:
         """What `counted` answers would have said that come with these odds. The same trial and texts draw the same."""
-        told = repr((self.trial, self.form, sorted(inputs.items())))
-        rng = np.random.default_rng(list(sha256(told.encode("utf-8", "surrogatepass")).digest()))
+        asked = repr((self.trial, self.form, sorted(inputs.items())))
+        rng = np.random.default_rng(list(sha256(asked.encode("utf-8", "surrogatepass")).digest()))
         weights = np.array([odds.better, odds.worse, odds.similar]) ** (1.0 / self.temperature)
         better, worse, similar = (rng.multinomial(self.counted, weights / weights.sum()) / self.counted).tolist()
         return replace(odds, better=better, worse=worse, similar=similar, answers=self.counted)

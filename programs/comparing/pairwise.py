@@ -72,13 +72,9 @@ class Vectors(Details):
     flipped: tuple[bool, ...] = ()
 
     @classmethod
-    def of(cls, found: Mapping[int, Comparison]) -> Vectors:
-        return cls(
-            tuple(found),
-            tuple(round(c.better, 6) for c in found.values()),
-            tuple(round(c.worse, 6) for c in found.values()),
-            tuple(bool(c.flipped) for c in found.values() if c.flipped is not None),
-        )
+    def of(cls, compared: Mapping[int, Comparison]) -> Vectors:
+        better, worse = (tuple(round(getattr(c, side), 6) for c in compared.values()) for side in ("better", "worse"))
+        return cls(tuple(compared), better, worse, tuple(c.flipped for c in compared.values() if c.flipped is not None))
 
 
 @judges.register
@@ -201,16 +197,13 @@ class PairwiseDirectScorer(ComparingJudge):
     async def ajudge(self, item: Item, lm: LanguageModel) -> Verdict:
         references, usage = await self.areferences(item, lm)
         compared, failures = await self._compared(item, references, lm)
-        usage = sum((c.usage for c in compared.values()), usage)
+        usage = sum((getattr(c, "usage", Usage()) for c in (*compared.values(), *failures.values())), usage)
         raw = tuple(text for c in compared.values() for text in c.raw)
         percent = level_percent({level: c.better - c.worse for level, c in compared.items()}, self.levels)
         if math.isnan(percent):
-            reasons = "; ".join(dict.fromkeys(str(e) for e in failures.values()))
-            return Verdict.failed(
-                f"only {len(compared)} of {self.levels} comparisons could be made: {reasons or 'no references'}",
-                usage=sum((getattr(e, "usage", Usage()) for e in failures.values()), usage),
-                raw=raw,
-            )
+            reasons = "; ".join(dict.fromkeys(str(e) for e in failures.values())) or "no references"
+            made = f"only {len(compared)} of {self.levels} comparisons could be made: {reasons}"
+            return Verdict.failed(made, usage=usage, raw=raw)
         return Verdict(
             score=math.nan,
             percent=percent,
@@ -218,7 +211,7 @@ class PairwiseDirectScorer(ComparingJudge):
             repaired=any(c.repaired for c in compared.values()),
             notes=tuple(self._notes(compared, references, failures)),
             details=Vectors.of(compared),
-            usage=sum((getattr(e, "usage", Usage()) for e in failures.values()), usage),
+            usage=usage,
             raw=raw,
         )
 
@@ -227,19 +220,17 @@ class PairwiseDirectScorer(ComparingJudge):
     ) -> tuple[dict[int, Comparison], dict[int, CallError]]:
         """Comparisons by level, and the failures of others."""
         levels = list(references.outputs)
+        compared: dict[int, Comparison] = {}
+        failures: dict[int, CallError] = {}
         # One after the other, an embedded model finds the document in its cache from the second comparison on.
-        batches = [[n] for n in levels] if lm.embedded else [levels]
-        pairs = [
-            pair
-            for batch in batches
-            for pair in zip(
-                batch, await settled(self.acompare(item, references.outputs[n], lm) for n in batch), strict=True
-            )
-        ]
-        return (
-            {level: c for level, c in pairs if isinstance(c, Comparison)},
-            {level: c for level, c in pairs if isinstance(c, CallError)},
-        )
+        for batch in [[n] for n in levels] if lm.embedded else [levels]:
+            results = await settled(self.acompare(item, references.outputs[n], lm) for n in batch)
+            for level, result in zip(batch, results, strict=True):
+                if isinstance(result, CallError):
+                    failures[level] = result
+                else:
+                    compared[level] = result
+        return compared, failures
 
     def _notes(
         self, compared: Mapping[int, Comparison], references: ReferenceSet, failures: Mapping[int, CallError]
@@ -264,25 +255,21 @@ class PairwiseDirectScorer(ComparingJudge):
         }
 
 
-def in_words(found: Mapping[int, Comparison], references: ReferenceSet) -> str:
-    """What the comparisons say, for people: "Better than level 1, 2 and 3 of 5, worse than level 4 and 5", with the two
-    references that the output stands between."""
-    by_word = {word: [n for n, c in found.items() if c.word == word] for word in ("better", "similar", "worse")}
+def in_words(compared: Mapping[int, Comparison], references: ReferenceSet) -> str:
+    """What the comparisons say, for people: "Better than level 1, 2 and 3, worse than level 4 and 5 (of 5)", with the
+    two references that the output stands between."""
+    levels = {word: [n for n, c in compared.items() if c.word == word] for word in ("better", "similar", "worse")}
     link = {"better": "better than", "similar": "similar to", "worse": "worse than"}
-    parts = [f"{link[word]} level {_listed(levels)}" for word, levels in by_word.items() if levels]
-    text = ", ".join(parts)
+    text = ", ".join(f"{link[word]} level {_listed(some)}" for word, some in levels.items() if some)
     text = f"{text[:1].upper()}{text[1:]} (of {references.levels})."
-    worst_lost = min(by_word["worse"], default=math.inf)
-    best_won = max(by_word["better"], default=-math.inf)
-    if worst_lost < best_won:
+    won, lost = max(levels["better"], default=0), min(levels["worse"], default=0)
+    if 0 < lost < won:
         text += " The comparisons contradict the order of the levels."
-    shown = {n for n in (max(by_word["better"], default=0), min(by_word["worse"], default=0)) if n}
-    return text + "".join(f" Level {n}: “{_shortened(references.outputs[n])}”" for n in sorted(shown))
+    return text + "".join(f" Level {n}: “{_shortened(references.outputs[n])}”" for n in sorted({won, lost} - {0}))
 
 
 def _listed(levels: Sequence[int]) -> str:
-    *first, last = map(str, levels)
-    return f"{', '.join(first)} and {last}" if first else last
+    return " and ".join(filter(None, (", ".join(map(str, levels[:-1])), str(levels[-1]))))
 
 
 def _shortened(text: str, most: int = 160) -> str:
