@@ -75,14 +75,12 @@ async def merged(one: Sequence[int], two: Sequence[int], prefer: Preference, *, 
     paths = {0: Path()}  # by the number of outputs of `one` in it
     for placed in range(len(one) + len(two)):
         asked = [i for i in paths if i < len(one) and placed - i < len(two)]
-        found = await together([prefer(one[i], two[placed - i]) for i in asked])
-        odds = dict(zip(asked, found, strict=True))
+        odds = dict(zip(asked, await together([prefer(one[i], two[placed - i]) for i in asked]), strict=True))
         reached: dict[int, Path] = {}
         for i, path in paths.items():
             if i not in odds:  # a run has ended
-                following = [
-                    (i, path.then(two[placed - i], None)) if i == len(one) else (i + 1, path.then(one[i], None))
-                ]
+                ended = i == len(one)
+                following = [(i, path.then(two[placed - i], None)) if ended else (i + 1, path.then(one[i], None))]
             else:
                 better = min(1 - 1e-9, max(1e-9, odds[i]))  # the first run's output is the better one
                 following = [(i, path.then(two[placed - i], better)), (i + 1, path.then(one[i], 1 - better))]
@@ -147,8 +145,8 @@ class _Ranking:
                 raise
             self.compared[first, second] = compared
             self._bill(first, compared.usage, compared.raw)
-        found = self.compared[first, second]
-        better = found.better + found.similar / 2
+        compared = self.compared[first, second]
+        better = compared.better + compared.similar / 2
         return better if a == first else 1 - better
 
     def _bill(self, output: int, usage: Usage, raw: tuple[str, ...]) -> None:
@@ -238,13 +236,11 @@ class PairS(ComparingJudge):
 
         judged: dict[int, Verdict] = {}
         following = 0
-        found = engine.ordered_map(ranked, documents.values(), in_flight=in_flight)
+        rankings = engine.ordered_map(ranked, documents.values(), in_flight=in_flight)
         with counting(progress, "judging", items) as finished:
-            for places, verdicts in zip(documents.values(), found, strict=True):
-                judged.update(
-                    (place, verdict.model_copy(update={"suspicious": suspicious[place]}))
-                    for place, verdict in zip(places, verdicts, strict=True)
-                )
+            for places, verdicts in zip(documents.values(), rankings, strict=True):
+                for place, verdict in zip(places, verdicts, strict=True):
+                    judged[place] = verdict.model_copy(update={"suspicious": suspicious[place]})
                 while following in judged:
                     yield judged.pop(following)
                     following += 1

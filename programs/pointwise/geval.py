@@ -27,7 +27,7 @@ from ..models.transport import Message, Reply
 from ..one_aspect import OneAspectJudge
 from ..prompting.answers import without_thoughts
 from ..prompting.layouts import OverallLayout, Read, TextLayout
-from ..prompting.predict import Answer, JudgePredict, material
+from ..prompting.predict import JudgePredict, material
 from ..registry import judges
 
 LONGEST_STEPS = 3000
@@ -163,25 +163,14 @@ class GEval(OneAspectJudge):
         inputs = self._inputs(item)
         notes: tuple[str, ...] = (self._steps.note,) if self._steps.note else ()
         layout: StepsScoreLayout = self.scorer.layout
-        if not layout.sampled:
-            answer = await self.scorer.ask(lm, inputs)
-            return self._verdict([answer], (*notes, *answer.read.notes), Usage())
-        read, lost, cost = await drawn_answers(
-            self.scorer, lm, inputs, self.samples, temperature=self.temperature, trial=self.trial
-        )
-        scores = [float(a.read.values["score"]) for a in read]
-        text = "unknown from one answer"
-        if len(scores) > 1:
-            text = f"±{statistics.stdev(scores) / math.sqrt(len(scores)):.1f} of 100"
-        notes += (
-            f"not from log-probabilities: the mean of {len(scores)} answers drawn at temperature "
-            f"{self.temperature:g}, standard error {text}",
-        )
-        if lost:
-            notes += (f"{lost} of {self.samples} drawn answers could not be read",)
-        return self._verdict(read, notes, cost)
-
-    def _verdict(self, answers: Sequence[Answer], notes: tuple[str, ...], cost: Usage) -> Verdict:
+        if layout.sampled:
+            answers, lost, cost = await drawn_answers(
+                self.scorer, lm, inputs, self.samples, temperature=self.temperature, trial=self.trial
+            )
+            notes += self._drawn([float(a.read.values["score"]) for a in answers], lost)
+        else:
+            answers, cost = [await self.scorer.ask(lm, inputs)], Usage()
+            notes += answers[0].read.notes
         return Verdict(
             score=math.nan,
             percent=math.fsum(a.read.values["score"] for a in answers) / len(answers),
@@ -190,6 +179,17 @@ class GEval(OneAspectJudge):
             usage=sum((a.usage for a in answers), cost),
             raw=tuple(text for a in answers for text in a.raw),
         )
+
+    def _drawn(self, scores: Sequence[float], lost: int) -> tuple[str, ...]:
+        """What a reader of a mean of drawn scores should know. lost: answers that could not be read."""
+        error = "unknown from one answer"
+        if len(scores) > 1:
+            error = f"±{statistics.stdev(scores) / math.sqrt(len(scores)):.1f} of 100"
+        note = (
+            f"not from log-probabilities: the mean of {len(scores)} answers drawn at temperature "
+            f"{self.temperature:g}, standard error {error}"
+        )
+        return (note, f"{lost} of {self.samples} drawn answers could not be read") if lost else (note,)
 
     def prompts(self, item: Item) -> dict[str, list[Message]]:
         made = {"scorer": self.scorer.messages(self._inputs(item))}

@@ -100,11 +100,6 @@ class ReadingsJudge(DirectScorer):
     def calls_per_row(self) -> int:
         return 0 if self.head is not None and DIRECT not in self.head.weights else super().calls_per_row()
 
-    @property
-    def _asked(self) -> str:
-        """What the judged systems were asked to do."""
-        return self.instruction or GENERAL
-
     def passages(self) -> int:
         return 1
 
@@ -117,32 +112,26 @@ class ReadingsJudge(DirectScorer):
     async def prepare(self, lm: LanguageModel) -> None:
         await super().prepare(lm)
         if self.head is not None:
-            self._fits(await asyncio.to_thread(open_reader, self.reader, lm))
+            await asyncio.to_thread(self.opened, lm)
 
-    def _fits(self, opened: Opened) -> None:
+    def opened(self, lm: LanguageModel) -> Opened:
+        """The reader of its rows. Raises ModelError."""
+        opened = open_reader(self.reader, lm)
         if self.head is not None and opened.model != self.head_model:
             raise ModelError(
                 f"this judge was fitted to the readings of another model (its SHA-256 begins {self.head_model[:12]}) "
                 f"than {opened.reader.name} ({opened.model[:12]}); use that model (--reader …), or compile again"
             )
-
-    def opened(self, lm: LanguageModel) -> Opened:
-        """The reader of its rows. Raises ModelError."""
-        opened = open_reader(self.reader, lm)
-        self._fits(opened)
         return opened
-
-    def text_of(self, item: Item) -> Text:
-        """The row as it is read."""
-        return Text(item.source or "", item.output, item.context or "", self._asked)
 
     def read(self, item: Item, lm: LanguageModel) -> RowReadings:
         """What the model knows of one row, without its direct score. Raises CallError for a row that cannot be read,
         ModelError for a model that cannot."""
         opened = self.opened(lm)
         reader = opened.kept if self.keeps and lm.connection.cache else opened.reader
+        text = Text(item.source or "", item.output, item.context or "", self.instruction or GENERAL)
         try:
-            return read_row(reader, self.text_of(item), layers=self.layers, counted=self.surface)
+            return read_row(reader, text, layers=self.layers, counted=self.surface)
         except OptionError as error:
             raise CallError(str(error)) from None
 
@@ -180,10 +169,7 @@ class ReadingsJudge(DirectScorer):
     def _details(self, added: Mapping[str, float], row: RowReadings, item: Item) -> Contributions:
         assert self.head is not None
         points = (self.scale.high - self.scale.low) / 100
-        groups: dict[str, float] = {}
-        for name, percent in added.items():
-            group = group_of(name)
-            groups[group] = groups.get(group, 0.0) + percent * points
+        groups = {group: percent * points for group, percent in _by_group(added).items()}
         words = sorted(row.surprise(item.output), key=lambda pair: -pair[1])[:_WORDS_SHOWN]
         return Contributions(
             round(self.scale.low + self.head.base * points, 4),
@@ -219,9 +205,7 @@ class ReadingsJudge(DirectScorer):
         percents = np.full(len(read), np.nan)
         percents[known] = fit.percents
         self.take(fit.head, self.opened(self.lm).model)
-        added: dict[str, Any] = {}
-        for name, values in fit.head.contributions(table).items():
-            added[group_of(name)] = added.get(group_of(name), np.zeros(len(table))) + values
+        added = _by_group(fit.head.contributions(table))
         moved = {name: round(float(np.std(values)), 4) for name, values in added.items()}
         moved = dict(sorted(moved.items(), key=lambda pair: -pair[1]))
         changed = (
@@ -251,6 +235,14 @@ class ReadingsJudge(DirectScorer):
             return super().facts()
         groups = dict.fromkeys(group_of(name) for name in (*self.head.weights, *self.head.states))
         return {**super().facts(), "readings": ", ".join(groups)}
+
+
+def _by_group(contributions: Mapping[str, Any]) -> dict[str, Any]:
+    """What each group of readings adds to a score, or to each row's."""
+    groups: dict[str, Any] = {}
+    for name, added in contributions.items():
+        groups[group_of(name)] = groups.get(group_of(name), 0.0) + added
+    return groups
 
 
 def table_of(rows: Sequence[RowReadings], direct: Sequence[float], groups: Sequence[Any]) -> Readings:
