@@ -1,5 +1,6 @@
 """A server of judges in a process of its own."""
 
+import asyncio
 import re
 import threading
 from collections.abc import Callable, Iterator
@@ -33,22 +34,34 @@ class Running:
 
 
 @pytest.fixture
-def of_process() -> type[Running]:
-    """A server that was started another way."""
-    return Running
-
-
-@pytest.fixture
 def running(spawn: Any, judge_file: Path, server: Any, fake: Any, until: Any) -> Iterator[Callable[..., Running]]:
     """running("--queue", 4): a server of the saved judge, which is ready."""
     server.answer = fake.judging(lambda ask: int(ask.mark[1:]) % 101)
     made = []
 
-    def start(*arguments: object, ready: bool = True) -> Running:
-        process = spawn("serve", judge_file, "--port", 0, "--api-base", server.base, *arguments)
+    def start(*arguments: object, ready: bool = True, base: str = server.base, code: str | None = None) -> Running:
+        process = spawn("serve", judge_file, "--port", 0, "--api-base", base, *arguments, code=code)
         made.append(Running(process))
         return made[-1].ready(until) if ready else made[-1]
 
     yield start
-    for one in made:
-        one.http.close()
+    for at in made:
+        at.http.close()
+
+
+@pytest.fixture
+def held(server: Any, fake: Any) -> Callable[[int], threading.Event]:
+    """held(20): from now on the model answers row 20 and those after it when the event is set, the others at once."""
+
+    def hold(first: int) -> threading.Event:
+        go = threading.Event()
+
+        async def score(ask: Any) -> str:
+            while int(ask.mark[1:]) >= first and not go.is_set():
+                await asyncio.sleep(0.01)
+            return f"Explanation: Good.\nScore: {int(ask.mark[1:]) % 101}"
+
+        server.answer = lambda ask: score(ask) if ask.step == "score" else fake.sensible(ask)
+        return go
+
+    return hold

@@ -1,10 +1,8 @@
 """Batch jobs of `judgesmith serve`: a handle, progress, results in order, bounds, and an end or a kill that loses no
 row and doubles none."""
 
-import asyncio
 import json
 import signal
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -32,27 +30,14 @@ def lines(count: int) -> bytes:
 
 
 def results(at: Any, job: str, **query: Any) -> list[dict[str, Any]]:
-    said = at.http.get(f"/v1/jobs/{job}/results", params=query)
-    assert said.status_code == 200
-    return [json.loads(line) for line in said.text.splitlines()]
+    answer = at.http.get(f"/v1/jobs/{job}/results", params=query)
+    assert answer.status_code == 200
+    return [json.loads(line) for line in answer.text.splitlines()]
 
 
 def state(at: Any, job: str) -> dict[str, Any]:
-    found: dict[str, Any] = at.http.get(f"/v1/jobs/{job}").json()
-    return found
-
-
-def held_from(server: Any, fake: Any, number: int) -> threading.Event:
-    """The model answers rows below `number` at once, the others when the event is set."""
-    go = threading.Event()
-
-    async def held(ask: Any) -> str:
-        while int(ask.mark[1:]) >= number and not go.is_set():
-            await asyncio.sleep(0.01)
-        return f"Explanation: Good.\nScore: {int(ask.mark[1:]) % 101}"
-
-    server.answer = lambda ask: held(ask) if ask.step == "score" else fake.sensible(ask)
-    return go
+    status: dict[str, Any] = at.http.get(f"/v1/jobs/{job}").json()
+    return status
 
 
 def test_a_job_has_a_handle_progress_and_results_in_the_order_of_its_rows(running: Any, until: Any) -> None:
@@ -102,10 +87,10 @@ def test_a_job_has_bounds_and_what_is_refused_takes_no_place(server: Any, judge_
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
 def test_jobs_go_on_after_a_kill_and_after_a_stop_and_no_row_is_lost_or_doubled(
-    running: Any, server: Any, fake: Any, until: Any, tmp_path: Path, end: signal.Signals
+    running: Any, server: Any, held: Any, until: Any, tmp_path: Path, end: signal.Signals
 ) -> None:
     server_args = ("--jobs", tmp_path / "jobs", "--concurrency", 4, "--no-cache")
-    go = held_from(server, fake, 20)
+    go = held(20)
     at = running(*server_args)
     first, second = (at.http.post("/v1/jobs", content=lines(n)).json()["id"] for n in (40, 5))
     until(lambda: len(results(at, first)) == 20)
@@ -127,8 +112,8 @@ def test_jobs_go_on_after_a_kill_and_after_a_stop_and_no_row_is_lost_or_doubled(
     assert (counts["rows"], counts["done"], counts["scored"]) == (40, 40, 40)
 
 
-def test_a_job_that_runs_is_cancelled(running: Any, server: Any, fake: Any, until: Any, tmp_path: Path) -> None:
-    go = held_from(server, fake, 10)
+def test_a_job_that_runs_is_cancelled(running: Any, server: Any, held: Any, until: Any, tmp_path: Path) -> None:
+    go = held(10)
     at = running("--jobs", tmp_path / "jobs", "--concurrency", 2)
     job = at.http.post("/v1/jobs", content=lines(200)).json()["id"]
     until(lambda: len(results(at, job)) == 10)

@@ -1,10 +1,8 @@
 """`judgesmith serve` in a process of its own: verdicts, bounds, keys, metrics, and an end that loses nothing."""
 
-import asyncio
 import json
 import os
 import signal
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -19,8 +17,18 @@ pytest.importorskip("prometheus_client")
 KEY = "a-key-of-sixteen-characters"
 
 
+#: The server, which says at its end how many prompts DSPy has kept.
+COUNTING = """
+import atexit
+from dspy.clients.base_lm import GLOBAL_HISTORY
+from judgesmith.cli.main import main
+atexit.register(lambda: print("kept:", len(GLOBAL_HISTORY), flush=True))
+main()
+"""
+
+
 def test_verdicts_errors_and_metrics(running: Any, server: Any) -> None:
-    at = running()
+    at = running(code=COUNTING)
     assert at.http.get("/healthz").json()["status"] == "ok"
     said = at.score("r042", id="mine").json()
     assert (said["score"], said["failure"], said["id"], said["usage"]["calls"]) == (42, None, "mine", 1)
@@ -58,27 +66,7 @@ def test_verdicts_errors_and_metrics(running: Any, server: Any) -> None:
     logged = [json.loads(line) for line in at.lines if line.startswith("{")]
     assert {"route", "status", "ms", "judge"} <= set(next(r for r in logged if r["route"] == "/v1/score"))
     assert not any("r042" in line for line in at.lines)  # no text of a row
-
-
-#: The server, which says at its end how many prompts DSPy has kept.
-COUNTING = """
-import atexit
-from dspy.clients.base_lm import GLOBAL_HISTORY
-from judgesmith.cli.main import main
-atexit.register(lambda: print("kept:", len(GLOBAL_HISTORY), flush=True))
-main()
-"""
-
-
-def test_no_prompt_of_a_client_is_kept(spawn: Any, judge_file: Path, server: Any, until: Any, of_process: Any) -> None:
-    process = spawn("serve", judge_file, "--port", 0, "--api-base", server.base, code=COUNTING)
-    at = of_process(process).ready(until)
-    assert [at.score(f"r{n:03d}").status_code for n in range(3)] == [200] * 3
-    rows = {"rows": [{"output": "r004"}]}
-    assert at.http.post("/v1/score/many", json=rows).status_code == 200
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(30) == 0
-    assert process.stdout.read() == "kept: 0\n"
+    assert at.process.stdout.read() == "kept: 0\n"
 
 
 def test_a_key_of_the_environment_is_asked_for(running: Any, monkeypatch: pytest.MonkeyPatch, cli: Any) -> None:
@@ -96,17 +84,10 @@ def test_a_key_of_the_environment_is_asked_for(running: Any, monkeypatch: pytest
 
 
 def test_too_many_rows_are_told_when_to_come_again_and_a_stop_finishes_what_was_accepted(
-    running: Any, server: Any, fake: Any, until: Any
+    running: Any, server: Any, held: Any, until: Any
 ) -> None:
     at = running("--queue", 4, "--concurrency", 8)
-    hold = threading.Event()
-
-    async def held(ask: Any) -> str:
-        while not hold.is_set():
-            await asyncio.sleep(0.01)
-        return "Explanation: Good.\nScore: 7"
-
-    server.answer = lambda ask: held(ask) if ask.step == "score" else fake.sensible(ask)
+    go = held(0)
     with ThreadPoolExecutor(4) as pool:
         waiting = [pool.submit(at.score, f"r{n:03d}") for n in range(4)]
         until(lambda: len(server.judged) == 4)
@@ -114,19 +95,14 @@ def test_too_many_rows_are_told_when_to_come_again_and_a_stop_finishes_what_was_
         assert (busy.status_code, busy.json()["error"]["code"]) == (429, "busy")
         assert int(busy.headers["Retry-After"]) >= 1
         at.process.send_signal(signal.SIGTERM)
-        hold.set()
-        assert [w.result().json()["score"] for w in waiting] == [7] * 4
+        go.set()
+        assert [w.result().json()["score"] for w in waiting] == [0, 1, 2, 3]
     assert at.process.wait(30) == 0
 
 
-def test_what_is_not_finished_in_time_is_handed_back(running: Any, server: Any, fake: Any, until: Any) -> None:
+def test_what_is_not_finished_in_time_is_handed_back(running: Any, server: Any, held: Any, until: Any) -> None:
     at = running("--grace", 0.2)
-
-    async def never(ask: Any) -> str:
-        await asyncio.sleep(60)
-        return ""
-
-    server.answer = lambda ask: never(ask) if ask.step == "score" else fake.sensible(ask)
+    held(0)
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(at.score, "r001")
         until(lambda: len(server.judged) == 1)
@@ -138,25 +114,17 @@ def test_what_is_not_finished_in_time_is_handed_back(running: Any, server: Any, 
 
 def children(process: Any) -> list[int]:
     """Process ids of a server's workers: its children that are no helper of Python's multiprocessing."""
-    found = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    lines = {int(n): Path(f"/proc/{n}/cmdline").read_bytes() for n in found}
+    numbers = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    lines = {int(n): Path(f"/proc/{n}/cmdline").read_bytes() for n in numbers}
     return [number for number, line in lines.items() if b"resource_tracker" not in line]
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds the workers in /proc")
 def test_several_processes_count_together_outlive_a_kill_and_finish_what_was_accepted(
-    running: Any, server: Any, fake: Any, until: Any
+    running: Any, server: Any, held: Any, until: Any
 ) -> None:
     at = running("--workers", 2, "--concurrency", 32)
-    hold = threading.Event()
-    hold.set()
-
-    async def held(ask: Any) -> str:
-        while not hold.is_set():
-            await asyncio.sleep(0.01)
-        return "Explanation: Good.\nScore: 7"
-
-    server.answer = lambda ask: held(ask) if ask.step == "score" else fake.sensible(ask)
+    go = held(60)
 
     def alone(number: int) -> httpx.Response:  # a connection of its own: any of the processes takes it
         body = {"source": "s", "output": f"r{number:03d}"}
@@ -167,7 +135,7 @@ def test_several_processes_count_together_outlive_a_kill_and_finish_what_was_acc
 
     until(ready)
     with ThreadPoolExecutor(16) as pool:
-        assert [a.json()["score"] for a in pool.map(alone, range(40))] == [7] * 40
+        assert [a.json()["score"] for a in pool.map(alone, range(40))] == [*range(40)]
         for _ in range(3):  # whichever process is asked
             text = httpx.get(f"{at.http.base_url}/metrics").text
             assert 'judgesmith_rows_total{judge="judge",outcome="scored"} 40.0' in text
@@ -176,17 +144,16 @@ def test_several_processes_count_together_outlive_a_kill_and_finish_what_was_acc
         assert len(workers) == 2
         os.kill(workers[0], signal.SIGKILL)
         until(lambda: len(now := children(at.process)) == 2 and workers[0] not in now)
-        assert alone(50).json()["score"] == 7  # of the other one
+        assert alone(50).json()["score"] == 50  # of the other one
         text = httpx.get(f"{at.http.base_url}/metrics").text
         assert 'judgesmith_rows_total{judge="judge",outcome="scored"} 41.0' in text
         until(ready)
-        hold.clear()
         server.forget()
         waiting = [pool.submit(alone, n) for n in range(60, 72)]
         until(lambda: len(server.judged) == 12)
         at.process.send_signal(signal.SIGTERM)
-        hold.set()
-        assert [w.result().json()["score"] for w in waiting] == [7] * 12
+        go.set()
+        assert [w.result().json()["score"] for w in waiting] == [*range(60, 72)]
     assert at.process.wait(60) == 0
 
 
@@ -200,8 +167,8 @@ def test_several_processes_that_cannot_start_or_share_say_why_once(
     assert (process.returncode, sum("absent.json" in line for line in said.splitlines())) == (2, 1)
 
 
-def test_a_model_that_is_down_is_no_low_score(spawn: Any, judge_file: Path, of_process: Any) -> None:
-    at = of_process(spawn("serve", judge_file, "--port", 0, "--api-base", "http://127.0.0.1:9/v1"))
+def test_a_model_that_is_down_is_no_low_score(running: Any) -> None:
+    at = running(base="http://127.0.0.1:9/v1", ready=False)
     assert at.http.get("/healthz").status_code == 200
     assert at.http.get("/readyz").status_code == 503
     answer = at.score("r001")
