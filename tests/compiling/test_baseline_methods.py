@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from written import lines
+
+from judgesmith.scoring.scoring import journal_of
 
 Rows = Callable[..., Path]
-
-
-def lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def label(mark: str) -> int:
@@ -82,7 +81,7 @@ def test_pairs_from_labels_to_ranks(model: Any, cli: Any, compile_: Any, rows_fi
 
 
 @pytest.mark.parametrize("name", ["out.jsonl", "out.csv"])
-def test_a_run_that_was_cut_off_ranks_whole_documents(
+def test_a_run_that_was_cut_off_or_limited_ranks_whole_documents(
     name: str, model: Any, ranked: Any, rows_file: Rows, tmp_path: Path
 ) -> None:
     rows, out = rows_file(24), tmp_path / name
@@ -98,17 +97,10 @@ def test_a_run_that_was_cut_off_ranks_whole_documents(
     again = ranked(rows, "-o", out)
     assert (again.code, again.json["resumed"]) == (0, 24)
     assert again.json["cached_calls"] <= 5  # the probe of the model's abilities
-
-
-def test_a_limit_that_cuts_a_document_is_mended_by_the_whole_run(
-    model: Any, ranked: Any, rows_file: Rows, tmp_path: Path
-) -> None:
-    rows, out, straight = rows_file(12), tmp_path / "out.jsonl", tmp_path / "straight.jsonl"
-    assert ranked(rows, "-o", out, "--limit", 6).code == 0
-    assert lines(out)[5]["verdict"]["notes"][0].endswith("of 2")
+    assert ranked(rows, "-o", out, "--overwrite", "--limit", 6).code == 0  # the middle of a document
+    assert lines(journal_of(out))[5]["verdict"]["notes"][0].endswith("of 2")
     assert ranked(rows, "-o", out).code == 0
-    assert ranked(rows, "-o", straight).code == 0
-    assert out.read_bytes() == straight.read_bytes()
+    assert out.read_bytes() == whole
 
 
 def test_retry_failed_ranks_the_whole_document_again(

@@ -34,18 +34,7 @@ PROVENANCE: dict[str, Any] = {
     "labels": {"origin": "labels.csv", "aspect": "fluency", "rows": 12, "train": 8, "heldout": 4, "fingerprint": "x"},
     "optimizer": {"name": "random-search"},
     "seed": 0,
-    "candidates": [
-        {
-            "candidate": "zero-shot",
-            "demos": 0,
-            "q": 1.25,
-            "low": 0.5,
-            "high": None,
-            "failed": 0,
-            "rows": 8,
-            "dropped": None,
-        }
-    ],
+    "candidates": [{"candidate": "zero-shot", "demos": 0, "q": 1.25, "low": 0.5, "high": None, "dropped": None}],
     "selected": {"candidate": "zero-shot", "demos": 0, "q": 1.25, "q_corrected": 1.0},
     "heldout": {"signature": "Q=1.25", "q": 1.25, "folds": 0},
     "zero_shot": {"signature": "Q=1.25"},
@@ -58,9 +47,8 @@ PROVENANCE: dict[str, Any] = {
 def made() -> Iterator[Judge]:
     for kind in judges.parts().values():
         yield kind()
-    fine = ActiveCritic(
-        "fine", criteria=(Criterion("Fluency", "It reads well."),), task="Summaries.", scale=Scale(1, 5)
-    )
+    criteria = (Criterion("Fluency", "It reads well."),)
+    fine = ActiveCritic("fine", criteria=criteria, task="Summaries.", scale=Scale(1, 5))
     demo = {"source": "s", "output": "o", "group": "g", "score": 50.0, "explanation": "e", "gold": True}
     for predictor in artifact.predictors(fine).values():
         predictor.demos = [demo | {"criteria_scores": {"Fluency": CriterionScore(50.0, "e")}}]
@@ -98,20 +86,8 @@ def written(forged: Any) -> str:
     return text
 
 
-texts = st.text(max_size=20) | st.sampled_from(
-    [
-        "",
-        "\x1b[2J\x07",
-        "a\nb",
-        "[bold]x[/nope]",
-        "\ud800",
-        "{aspect}",
-        "x" * 500,
-        "gguf:/etc/shadow",
-        "petals/x",
-        "../x",
-    ]
-)
+EVIL = ("", "\x1b[2J\x07", "a\nb", "[bold]x[/nope]", "\ud800", "{aspect}", "x" * 500, "gguf:/etc/shadow", "../x")
+texts = st.text(max_size=20) | st.sampled_from(EVIL)
 numbers = st.one_of(
     st.integers(),
     st.floats(),
@@ -130,10 +106,9 @@ def forgeries(draw: st.DrawFn) -> Any:
     number, place = draw(st.sampled_from(PLACES))
     several = [place, *draw(st.lists(st.sampled_from([p for n, p in PLACES if n == number]), max_size=2))]
     made = json.loads(json.dumps(JUDGES[number]))
+    ways = st.sampled_from(["put", "put", "put", "add", "leave out"])
     for where in several:
-        made = changed(
-            made, where, draw(values), draw(st.sampled_from(["put", "put", "put", "add", "leave out"])), draw(texts)
-        )
+        made = changed(made, where, draw(values), draw(ways), draw(texts))
     return made
 
 
@@ -171,17 +146,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield made
 
 
-def opened(path: Path, rows: Path) -> Judge | None:
+def opened(path: Path) -> Judge | None:
     """The judge that `js.load` and `judgesmith score` open, None where both refuse it, in one line and alike."""
     doors = (lambda: artifact.load(path, lm=parrot()), lambda: opening.open_judge(path, "openai/parrot"))
-    found = []
+    judges = []
     for door in doors:
         try:
-            found.append(door())
+            judges.append(door())
         except ArtifactError as error:
             one_line(error)
-    assert len(found) in (0, len(doors))
-    return found[0] if found else None
+    assert len(judges) in (0, len(doors))
+    return judges[0] if judges else None
 
 
 @settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
@@ -199,7 +174,7 @@ def test_any_json_at_any_place_loads_or_is_refused_in_one_line(
 ) -> None:
     path = folder / "judge.json"
     path.write_text(written(forged), encoding="utf-8")
-    judge = opened(path, folder / "rows.jsonl")
+    judge = opened(path)
     for as_json in (False, True):
         try:
             Show(judge=path, as_json=as_json).run()
@@ -211,9 +186,9 @@ def test_any_json_at_any_place_loads_or_is_refused_in_one_line(
     if judge is None:
         return
     judge.previews(Item("An output.", "A source."))
-    assert artifact.fingerprint(artifact.build(artifact.read(path))) == artifact.fingerprint(
-        artifact.build(artifact.Artifact.of(json.loads(artifact.dumps(artifact.build(artifact.read(path))))))
-    )
+    built = artifact.build(artifact.read(path))
+    again = artifact.build(artifact.Artifact.of(json.loads(artifact.dumps(built))))
+    assert artifact.fingerprint(built) == artifact.fingerprint(again)
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
@@ -222,11 +197,9 @@ def test_scoring_and_evaluating_bear_any_provenance(value: Any, key: str, folder
     forged = JUDGES[0] | {"provenance": PROVENANCE | {key: value}}
     path, rows, output = folder / "judge.json", folder / "rows.jsonl", folder / "scored.jsonl"
     people = folder / "people.jsonl"
-    people.write_text(
-        "".join(f'{{"id": "{n}", "source": "s", "output": "Output {n}.", "score": {n}}}\n' for n in (1, 2, 3))
-    )
+    people.write_text("".join(f'{{"id": "{n}", "output": "Output {n}.", "score": {n}}}\n' for n in (1, 2, 3)))
     path.write_text(written(forged), encoding="utf-8")
-    judge = opened(path, rows)
+    judge = opened(path)
     if judge is not None:
         summary = score_file(Run(judge, output), rows, existing="overwrite")
         assert summary.rows == 1
