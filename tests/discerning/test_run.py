@@ -121,12 +121,14 @@ def test_a_metric_and_a_judge_share_the_pairs_and_show_tables(
 ) -> None:
     pytest.importorskip("rouge_score")
     answering(lambda text: len(text) % 100)
-    pairs, made = tmp_path / "pairs.jsonl", []
+    pairs, page, made = tmp_path / "pairs.jsonl", tmp_path / "new" / "page.html", []
+    files = ("-o", pairs, "--report", page)
     for judge in ("metric/rougeL", judge_file):
-        done = discern(judge, texts, "--perturb", "character", "--perturb", "case", "-o", pairs, rounds=30)
+        done = discern(judge, texts, "--perturb", "character", "--perturb", "case", *files, rounds=30)
         assert done.code == 0 and "D_avg" in done.out and "False alarms" in done.out and "deletions:minor" in done.out
         made.append([line for line in pairs.read_text().splitlines() if '"type": "pair"' in line])
-    assert "What judge discerns" in done.out
+    assert "What judge discerns" in done.out and f"Wrote {page}" in done.out.replace("\n", "")
+    assert "typos:minor" in page.read_text() and "What the judge wrote" in page.read_text()
     assert made[0] == made[1]
 
 
@@ -146,19 +148,23 @@ def test_a_reference_is_not_shown_to_a_judge_of_references(
 # -- files
 
 
-def test_a_second_run_asks_nothing_and_a_further_judge_only_its_own(
+def test_a_second_run_asks_nothing_and_one_after_a_kill_only_what_was_lost(
     discern: Any, server: Any, answering: Any, texts: Path, judge_file: Path, tmp_path: Path
 ) -> None:
     answering(lambda text: len(text) % 90)
     pairs = tmp_path / "pairs.jsonl"
-    first = discern(judge_file, texts, "--perturb", "word", "-o", pairs, "--no-cache", "--json").json
+    command = (judge_file, texts, "--perturb", "typos", "-o", pairs, "--no-cache", "--json")
+    first = discern(*command).json
     before = pairs.read_text()
     server.forget()
-    second = discern(judge_file, texts, "--perturb", "word", "-o", pairs, "--no-cache", "--json").json
-    assert second == first and not server.judged and pairs.read_text() == before
-    kinds = [json.loads(line)["type"] for line in before.splitlines()]
-    assert kinds[0] == "settings" and {"pair", "score"} <= set(kinds)
-    assert kinds.count("pair") == first["pairs"]
+    assert discern(*command).json == first
+    assert not server.judged and pairs.read_text() == before
+    lines = before.splitlines(keepends=True)
+    kinds = [json.loads(line)["type"] for line in lines]
+    assert kinds[0] == "settings" and kinds.count("pair") == first["pairs"]
+    pairs.write_text("".join(lines[:-10]) + lines[-10][:40])  # ten scores are lost, one of them half written
+    assert discern(*command).json == first
+    assert len(server.judged) == 10
 
 
 def test_brief_scores_are_the_same_with_fewer_tokens(
@@ -172,30 +178,16 @@ def test_brief_scores_are_the_same_with_fewer_tokens(
     server.answer = answer
     lm = language_model("openai/fake", connection=Connection(server.base))
     ActiveCritic("vanilla", explain="after", reading="said", lm=lm).save(tmp_path / "after.json")
-    told = []
+    asked = []
     for flags in ((), ("--brief",)):
         server.forget()
         pairs = tmp_path / f"pairs{len(flags)}.jsonl"
         command = (tmp_path / "after.json", texts, "--perturb", "typos", "-o", pairs, "--no-cache", "--json")
         report = discern(*command, *flags).json
-        told.append((report["perturbations"], server.judged[0].body["max_tokens"]))
-    (lines, tokens), (same, fewer) = told
+        asked.append((report["perturbations"], server.judged[0].body["max_tokens"]))
+    (lines, tokens), (same, fewer) = asked
     assert lines == same
     assert fewer < tokens
-
-
-def test_what_was_judged_before_a_kill_is_kept(
-    discern: Any, server: Any, answering: Any, texts: Path, judge_file: Path, tmp_path: Path
-) -> None:
-    answering(lambda text: len(text) % 90)
-    pairs = tmp_path / "pairs.jsonl"
-    command = (judge_file, texts, "--perturb", "typos", "-o", pairs, "--no-cache", "--json")
-    first = discern(*command).json
-    lines = pairs.read_text().splitlines(keepends=True)
-    pairs.write_text("".join(lines[:-10]) + lines[-10][:40])  # ten scores are lost, one of them half written
-    server.forget()
-    assert discern(*command).json == first
-    assert len(server.judged) == 10
 
 
 def test_failed_texts_are_counted_and_asked_again(
@@ -216,56 +208,48 @@ def test_failed_texts_are_counted_and_asked_again(
     assert (done.code, done.json["perturbations"][0]["n"]) == (0, 15)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--seed", "1"], "another texts|another seed"),
-        (["--perturb", "typos"], "another perturbations"),
-    ],
-)
 def test_pairs_of_other_settings_are_not_gone_on_with(
-    discern: Any, answering: Any, texts: Path, judge_file: Path, tmp_path: Path, arguments: list[str], said: str
+    discern: Any, answering: Any, texts: Path, judge_file: Path, tmp_path: Path
 ) -> None:
-    import re
-
     answering(lambda text: 50)
-    pairs = tmp_path / "pairs.jsonl"
-    assert discern(judge_file, texts, "--perturb", "case", "-o", pairs).code == 0
-    done = discern(judge_file, texts, "--perturb", "case", "-o", pairs, *arguments)
-    assert done.code == 2 and re.search(said, done.err) and "--overwrite" in done.err
-    assert discern(judge_file, texts, "--perturb", "case", "-o", pairs, "--overwrite", *arguments).code == 0
+    command = (judge_file, texts, "--perturb", "case", "-o", tmp_path / "pairs.jsonl")
+    assert discern(*command).code == 0
+    for other, reason in (
+        (("--seed", 1), "another seed"), (("--perturb", "typos"), "another perturbations"),
+        (("--no-show-reference",), "another show_reference"),
+    ):  # fmt: skip
+        done = discern(*command, *other)
+        assert done.code == 2 and reason in done.err and "--overwrite" in done.err
+    assert discern(*command, "--seed", 1, "--overwrite").code == 0
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "reason"),
     [
-        (["{judge}"], "name a judge and the texts"),
-        (["{judge}", "{texts}", "--perturb", "tpyos"], "did you mean 'typos'"),
-        (["{judge}", "{texts}", "-o", "{texts}"], "is the file of texts"),
-        (["{judge}", "{texts}", "-o", "x.csv"], "name it .jsonl"),
-        (["{judge}", "{texts}", "--report", "x.pdf"], "name it .html"),
-        (["{judge}", "{texts}", "--amount", "much"], "amount 'much'"),
-        (["{judge}", "{texts}", "--perturb", "wrong-ending"], "no text could be perturbed"),
-        (["none.json", "{texts}"], "none.json"),
+        (["JUDGE"], "name a judge and the texts"),
+        (["--preset", "dhp/summeval"], "name a judge: judgesmith discern judge.json, or METHOD@MODEL"),
+        (["JUDGE", "TEXTS", "--perturb", "tpyos"], "did you mean 'typos'"),
+        (["JUDGE", "TEXTS", "-o", "TEXTS"], "is the file of texts"),
+        (["JUDGE", "TEXTS", "-o", "x.csv"], "name it .jsonl"),
+        (["JUDGE", "TEXTS", "--report", "x.pdf"], "name it .html"),
+        (["JUDGE", "TEXTS", "--amount", "much"], "amount 'much'"),
+        (["JUDGE", "TEXTS", "--perturb", "wrong-ending"], "no text could be perturbed"),
+        (["none.json", "TEXTS"], "none.json"),
+        (["direct@openai/fake", "TEXTS"], "a method judges the metrics of a task; name them with --preset"),
+        (["metric/chrf", "--preset", "dhp/story"], "bench/dhp_story: it is not here and cannot be fetched"),
+        (["metric/chrf", "--preset", "dhp/nothing"], "--preset dhp/nothing: there is no such preset"),
+        (["metric/chrf", "TEXTS", "--preset", "pairwise"], "there is no option of that name"),
     ],
 )
-def test_a_wrong_command_is_said_in_one_line(
-    discern: Any, answering: Any, texts: Path, judge_file: Path, arguments: list[str], said: str
+def test_what_cannot_be_is_said_in_one_line(
+    discern: Any, answering: Any, texts: Path, judge_file: Path, arguments: list[str], reason: str, monkeypatch: Any
 ) -> None:
+    monkeypatch.delenv("JUDGESMITH_DATA", raising=False)
     answering(lambda text: 50)
-    done = discern(*(a.format(judge=judge_file, texts=texts) for a in arguments))
-    assert (done.code, len(done.err.strip().splitlines()[-1:])) == (2, 1)
-    assert said in done.err and "Traceback" not in done.err
-
-
-def test_the_report(discern: Any, answering: Any, texts: Path, judge_file: Path, tmp_path: Path) -> None:
-    answering(lambda text: 50)
-    page = tmp_path / "new" / "page.html"
-    done = discern(judge_file, texts, "--perturb", "typos", "--perturb", "shuffle:major", "--report", page, rounds=20)
-    assert done.code == 0 and f"Wrote {page}" in done.out.replace("\n", "")
-    text = page.read_text()
-    assert "<script" not in text and "http" not in text.replace("http-equiv", "").replace("http://www.w3.org", "")
-    assert "typos:minor" in text and "missed" in text and "What the judge wrote" in text
+    files = {"JUDGE": judge_file, "TEXTS": texts}
+    done = discern(*(files.get(argument, argument) for argument in arguments))
+    assert (done.code, len(done.err.strip().splitlines())) == (2, 1), done.err
+    assert reason in done.err
 
 
 # -- several metrics, repeats, weights
