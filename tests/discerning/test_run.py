@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Callable
@@ -320,3 +321,71 @@ def test_perturbations_by_a_writer(discern: Any, server: Any, fake: Any, texts: 
     assert (major["n"], minor["sees"], major["sees"]) == (15, "yes", "yes")
     (reason,) = report["left_out"]["entities-lm:minor"]
     assert "nothing was changed" in reason
+
+
+# -- by a preset
+
+
+@pytest.fixture
+def long_texts(tmp_path: Path) -> Path:
+    """Ten translations of more than 300 characters, as the preset wants them."""
+    path = tmp_path / "mt.jsonl"
+    rows = [{"id": f"r{i}", "source": f"Fähre {i}.", "output": f"{STORIES[i]} {STORIES[i + 1]}",
+             "reference": f"Another {i}.", "task": "translation"} for i in range(10)]  # fmt: skip
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.fixture
+def by_preset(discern: Any, server: Any, fake: Any) -> Callable[..., Any]:
+    def run(*arguments: object) -> Any:
+        good = [f"{one} {other}" for one, other in itertools.pairwise(STORIES)]
+        server.answer = lambda ask: "80" if ask.step != "probe" and any(t in ask.last for t in good) else "30"
+        return discern(*arguments, "--repeat", 1, "--preset", "dhp/wmt22-de-en")
+
+    return run
+
+
+def test_a_method_judges_each_metric_of_the_task(by_preset: Any, server: Any, long_texts: Path, tmp_path: Path) -> None:
+    pairs = tmp_path / "pairs.jsonl"
+    done = by_preset("direct@openai/fake", long_texts, "-o", pairs, "--json")
+    assert done.code == 0, done.err
+    judge = done.json
+    assert (judge["judge"], judge["metrics"]) == ("direct@openai/fake", ["accuracy", "fluency"])
+    assert judge["paper"]["worst"] and judge["paper"]["d_min"] > 1
+    assert {line["origin"] for line in judge["perturbations"]} == {"paper", "stand-in"}
+    assert any("stand-ins (~) are made by rules" in note for note in done.json["notes"])
+    assert not any("<reference>" in ask.last or "Another" in ask.last for ask in server.asks)
+    server.forget()
+    assert by_preset("direct@openai/fake", long_texts, "-o", pairs, "--json").json == judge
+    assert not server.judged
+
+
+def test_tables_have_headings_of_their_own(by_preset: Any, long_texts: Path) -> None:
+    done = by_preset("direct@openai/fake", long_texts, "--perturb", "paper", "--perturb", "numbers")
+    assert done.code == 0, done.err
+    parts = ("the paper's perturbations", "stand-ins by rules", "perturbations of our own")
+    places = [done.out.index(part) for part in parts]
+    assert places == sorted(places)
+    assert "Both rest on 6 of the paper's 10 perturbations of this task (without entities-lm:minor" in done.out
+    assert "numbers:minor +" in done.out and "grammar-rules:minor ~" in done.out
+    assert done.out.index("As the paper prints it, without 1/M") < done.out.index("Normalised (1/M)")
+
+
+def test_a_dry_run_shows_texts_perturbations_and_calls(by_preset: Any, server: Any, long_texts: Path) -> None:
+    command = ("direct@openai/fake", long_texts, "--writer", "openai/writer", "--dry-run")
+    done = by_preset(*command, "--json")
+    assert done.code == 0, done.err
+    plan = done.json
+    assert not server.judged
+    assert (plan["texts"]["n"], plan["texts"]["task"], plan["metrics"]) == (
+        10, "translation", ["translation/accuracy", "translation/fluency"],
+    )  # fmt: skip
+    lines = {line["perturbation"]: line for line in plan["perturbations"]}
+    assert len(lines) == 10 and {line["origin"] for line in lines.values()} == {"paper"}
+    assert {line["n"] for line in lines.values()} == {10}
+    # 10 perturbations and the originals, two metrics; four of the perturbations are to be written first
+    assert (plan["calls"], plan["to_write"], plan["writer"]) == (11 * 10 * 2, 40, "openai/writer")
+    out = by_preset(*command).out
+    assert "10 of 10 outputs of mt.jsonl" in out and "word-deletion:major (paper): 10 texts" in out
+    assert "40 texts to be written by openai/writer first" in out
