@@ -68,11 +68,8 @@ def test_judges_rows_studies_and_damage_are_found(folder: Path) -> None:
     assert study.arms == {f"{HOSTILE} · m · 10": (1.5, 2, 50.0)} and study.failed == 1
     assert [path for path, _ in found.damaged] == [f"{HOSTILE[:8]}.jsonl", "cut.json"]
     assert "line 2" in found.damaged[0][1] and "cut.json" in found.damaged[1][1]
-
-
-def test_a_judge_is_compared_with_the_one_before_it(folder: Path) -> None:
-    ((one, other, diff),) = browse(folder).diffs()
-    assert (one.path, other.path, diff.same) == ("one.json", "two.json", False)
+    ((before, after, diff),) = found.diffs()
+    assert (before.path, after.path, diff.same) == ("one.json", "two.json", False)
     assert diff.changes[0][::2] == ("task", "Simplify.") and diff.parts == ("prompt",)
 
 
@@ -115,12 +112,9 @@ def test_the_page_shows_agreement_cost_lineage_and_differences_and_escapes_all(f
     assert links and all(link.startswith("#") for link in links)  # no page of the study was written
     ids = re.findall(r' id="([^"]*)"', page)
     assert len(ids) == len(set(ids)) and {link[1:] for link in links} <= set(ids)
-
-
-def test_pages_of_studies_and_rows_are_linked_from_where_the_page_stands(folder: Path, tmp_path: Path) -> None:
     (folder / "study" / "study.html").write_text("x")
     (folder / "rows.html").write_text("x")
-    page = render(browse(folder), tmp_path / "page.html")
+    page = render(browse(folder), tmp_path / "page.html")  # links start from where it stands
     assert 'href="runs/study/study.html"' in page and 'href="runs/rows.html">rows.jsonl</a>' in page
 
 
