@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from written import lines
 
 from judgesmith.errors import OptionError
 from judgesmith.programs.models.lm import Connection
@@ -29,10 +30,6 @@ from judgesmith.ray.scoring import (
 from judgesmith.running.limits import Limits
 
 Rows = Callable[..., Path]
-
-
-def lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 @pytest.fixture
