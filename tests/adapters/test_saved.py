@@ -12,7 +12,8 @@ from judgesmith.errors import MissingExtraError, NoScoreError, OptionError
 from judgesmith.programs.baselines.pairs import PairS
 
 
-def test_a_row_without_a_score_is_an_error(saved: dict[str, Any]) -> None:
+def test_several_passages_are_one_context_and_a_row_without_a_score_is_an_error(saved: dict[str, Any]) -> None:
+    assert (passages(["one", "two"]), passages([])) == ("one\n\ntwo", None)
     judge, _ = opened(saved["judge"], None, saved["connection"], None)
     verdict = scored(judge.score("a source", "good 70"))
     assert (verdict.score, verdict.explanation) == (70.0, "It says 70.")
@@ -32,11 +33,6 @@ def test_the_name_is_the_aspect_or_the_callers(saved: dict[str, Any]) -> None:
         opened(judge, None, saved["connection"], None)
     with pytest.raises(OptionError, match="against each other"):
         opened(PairS("overall"), None, None, None)
-
-
-def test_several_passages_are_one_context() -> None:
-    assert passages(["one", "two"]) == "one\n\ntwo"
-    assert passages([]) is None
 
 
 @pytest.mark.parametrize(
