@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from misbehaving_server import Say, Server
+from misbehaving_server import Say, Server, saying
 from patience import HANG
 from written import lines
 
@@ -20,33 +20,21 @@ ROW = re.compile(r"\brow(\d+)\b")
 SOON = {"Retry-After": "0.01"}
 
 
-def completion(text: str) -> Say:
-    return Say(body=json.dumps({"choices": [{"message": {"content": text}, "finish_reason": "stop"}]}).encode())
-
-
-def said(n: int) -> Say:
-    return completion(f"Explanation: It is row{n}.\nScore: {n % 101}")
+def scored(n: int) -> Say:
+    return saying(f"Explanation: It is row{n}.\nScore: {n % 101}")
 
 
 class Sick:
     """A server that fails in every way it can until it is well: some rows at their first request, some at each."""
 
     PASSING = (
-        Say(429, b"slow down", SOON),
-        Say(500, b"oops", SOON),
-        Say(body=b"<html>bad gateway</html>"),
-        Say(cut=30),
-        Say(reset=True),
-        Say(hang_up=True),
-        Say(wait=30),
-    )
+        Say(429, b"slow down", SOON), Say(500, b"oops", SOON), Say(body=b"<html>bad gateway</html>"), Say(cut=30),
+        Say(reset=True), Say(hang_up=True), Say(wait=30),
+    )  # fmt: skip
     LASTING = (
-        completion("I like turtles."),
-        completion("Score: 5000"),
-        Say(400, b"refused"),
-        Say(503, b"down", SOON),
+        saying("I like turtles."), saying("Score: 5000"), Say(400, b"refused"), Say(503, b"down", SOON),
         Say(body=b'{"choices": [' + b"[" * 100_000, headers=SOON),
-    )
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.well = False
@@ -58,19 +46,19 @@ class Sick:
     def behave(self, _: int, body: dict[str, Any]) -> Say:
         texts = [message["content"] for message in body["messages"]]
         if "2 + 2 =" in texts[-1]:
-            return completion("4")
+            return saying("4")
         n = int(next(found[1] for text in reversed(texts) if (found := ROW.search(text))))
         if n >= self.hold:
             return Say(wait=HANG)
         self.asked[n] += 1
         if self.well:
-            return said(n)
+            return scored(n)
         # One row in a hundred fails for good, seven at first; lasting faults without a wait of their own are rarer.
         if n % 100 == 50:
             return self.LASTING[n // 100 % len(self.LASTING)]
         if n % 100 in (3, 13, 23, 33, 43, 53, 63) and self.asked[n] == 1:
             return self.PASSING[n // 100 % len(self.PASSING)]
-        return said(n)
+        return scored(n)
 
 
 @pytest.fixture
@@ -89,10 +77,10 @@ def whole(path: Path, rows: int) -> None:
     """Every row once, in its order, with its own score."""
     if path.suffix == ".csv":
         with path.open(newline="") as file:
-            found = [(row["id"], float(row["judge_score"])) for row in csv.DictReader(file)]
+            scores = [(row["id"], float(row["judge_score"])) for row in csv.DictReader(file)]
     else:
-        found = [(row["id"], row["verdict"]["score"]) for row in lines(path)]
-    assert found == [(f"i{n}", n % 101) for n in range(rows)]
+        scores = [(row["id"], row["verdict"]["score"]) for row in lines(path)]
+    assert scores == [(f"i{n}", n % 101) for n in range(rows)]
 
 
 def line_count(path: Path) -> int:
@@ -188,53 +176,30 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     return room
 
 
-@pytest.fixture
-def score(sick: Sick, cli: Any, judge_file: Path, tmp_path: Path) -> Callable[..., Any]:
-    """score(out): sixty rows, at a server that is well."""
-    sick.well = True
-    rows = write_rows(tmp_path / "rows.jsonl", 60)
-
-    def run(out: Path, *more: object) -> Any:
-        return cli("score", rows, "--judge", judge_file, "--api-base", sick.server.base, "-o", out, "--json", *more)
-
-    return run
-
-
-def no_room(done: Any) -> None:
-    assert (done.code, done.out) == (2, "")
-    assert len(done.err.strip().splitlines()) == 1
-    assert "No space left on device" in done.err
-
-
-@pytest.mark.parametrize("name", ["out.jsonl", "out.csv"])
 @pytest.mark.parametrize("room", range(0, 60, 10))
+@pytest.mark.parametrize(("name", "again"), [("out.jsonl", False), ("out.csv", False), ("out.jsonl", True)])
 def test_a_full_disk_is_one_line_and_costs_nothing_that_was_written(
-    name: str, room: int, score: Any, disk: Any, sick: Sick, tmp_path: Path
+    name: str, again: bool, room: int, sick: Sick, cli: Any, judge_file: Path, disk: Any, tmp_path: Path
 ) -> None:
-    out = tmp_path / name
-    disk(room)
-    no_room(score(out))
-    disk(10**9)
-    done = score(out)
-    assert (done.code, done.json["rows"], done.json["failed"]) == (0, 60, 0)
-    assert done.json["resumed"] >= room - 3  # the header of a .csv, and the row that was cut
-    assert max(sick.asked.values()) <= 2  # those that were under way
-    whole(out, 60)
-
-
-@pytest.mark.parametrize("room", range(0, 60, 10))
-def test_a_full_disk_while_failed_rows_are_tried_again_leaves_the_output_as_it_was(
-    room: int, score: Any, disk: Any, sick: Sick, tmp_path: Path
-) -> None:
-    out = tmp_path / "out.jsonl"
-    sick.well = False
-    assert score(out).code == 1
-    before = out.read_bytes()
+    """again: whether the disk is full while failed rows are tried again, which leaves the output as it was."""
+    rows, out = write_rows(tmp_path / "rows.jsonl", 60), tmp_path / name
+    command = ("score", rows, "--judge", judge_file, "--api-base", sick.server.base, "-o", out, "--json")
+    before = None
+    if again:
+        assert cli(*command).code == 1
+        before, command = out.read_bytes(), (*command, "--retry-failed")
     sick.well = True
     disk(room)
-    no_room(score(out, "--retry-failed"))
-    assert out.read_bytes() == before
-    assert not list(tmp_path.glob(".out*"))
+    done = cli(*command)
+    assert (done.code, done.out, len(done.err.strip().splitlines())) == (2, "", 1)
+    assert "No space left on device" in done.err
+    if again:
+        assert out.read_bytes() == before
+        assert not list(tmp_path.glob(".out*"))
     disk(10**9)
-    assert score(out, "--retry-failed").code == 0
+    done = cli(*command)
+    assert (done.code, done.json["rows"], done.json["failed"]) == (0, 60, 0)
+    if not again:
+        assert done.json["resumed"] >= room - 3  # the header of a .csv, and the row that was cut
+        assert max(sick.asked.values()) <= 2  # those that were under way
     whole(out, 60)

@@ -13,6 +13,8 @@ from judgesmith.errors import BudgetError, OptionError
 from judgesmith.parts import read_options
 from judgesmith.running.console import Watch
 from judgesmith.running.limits import Limits
+from judgesmith.scoring.tables import write_csv
+from judgesmith.signatures.values import CriterionScore, ErrorSpan, Opinion, Verdict
 
 Rows = Callable[..., Path]
 
@@ -58,13 +60,10 @@ def test_max_failed_stops_the_run(server: Any, fake: Any, score: Any, rows_file:
     assert len(lines(out)) == 3
 
 
-@pytest.mark.parametrize("given", ["x", "-1", "5%%", "nan", ""])
-def test_a_senseless_share_is_refused(given: str) -> None:
-    with pytest.raises(OptionError, match="max_failed"):
-        read_options(Limits, {"max_failed": given}, "score")
-
-
 def test_how_many_may_fail() -> None:
+    for senseless in ("x", "-1", "5%%", "nan", ""):
+        with pytest.raises(OptionError, match="max_failed"):
+            read_options(Limits, {"max_failed": senseless}, "score")
     number, share = Limits(max_failed="3"), Limits(max_failed="5 %")
     number.check(3, 3, None)
     share.check(5, 100, None)
@@ -75,10 +74,10 @@ def test_how_many_may_fail() -> None:
 
 def test_dry_run_of_score_spends_nothing(server: Any, score: Any, rows_file: Rows, tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
-    told = score(rows_file(12), "-o", out, "--dry-run", "--json", "--limit", 10)
-    assert told.code == 0
-    assert (told.json["rows"], told.json["calls"], told.json["cost"]) == (10, 10, None)
-    assert told.json["prompt_tokens"] > 100
+    plan = score(rows_file(12), "-o", out, "--dry-run", "--json", "--limit", 10)
+    assert plan.code == 0
+    assert (plan.json["rows"], plan.json["calls"], plan.json["cost"]) == (10, 10, None)
+    assert plan.json["prompt_tokens"] > 100
     assert "10 rows to judge: at most 10 calls" in score(rows_file(12), "--dry-run", "--limit", 10).out
     assert not server.asks
     assert not out.exists()
@@ -96,8 +95,8 @@ def test_dry_run_and_max_calls_of_other_commands(
 ) -> None:
     files = {"ROWS": rows_file(12), "JUDGE": judge_file}
     common = (*(files.get(str(part), part) for part in command), "--api-base", server.base, "--rounds", 0)
-    told = cli(*common, "--dry-run", "--json")
-    assert (told.code, told.json["calls"]) == (0, calls)
+    plan = cli(*common, "--dry-run", "--json")
+    assert (plan.code, plan.json["calls"]) == (0, calls)
     assert not server.asks
     stopped = cli(*common, "--max-calls", most)
     assert stopped.code == 2
@@ -161,11 +160,7 @@ def test_a_log_gets_lines_of_progress(capsys: pytest.CaptureFixture[str], monkey
     ]
 
 
-def test_csv_keeps_criteria_spread_and_errors(server: Any, score: Any, rows_file: Rows, tmp_path: Path) -> None:
-    from judgesmith.datasets.records import Row
-    from judgesmith.scoring.tables import write_csv
-    from judgesmith.signatures.values import CriterionScore, ErrorSpan, Opinion, Verdict
-
+def test_csv_keeps_criteria_spread_and_errors(tmp_path: Path) -> None:
     verdict = Verdict(
         3.0,
         criteria={"Style": CriterionScore(40.0, "=flat")},
@@ -173,8 +168,7 @@ def test_csv_keeps_criteria_spread_and_errors(server: Any, score: Any, rows_file
         opinions={"a": Opinion(10.0), "b": Opinion(30.0)},
         spread=0.5,
     )
-    row = Row(id="r1", source="s", output="x", line=1, scores={})
-    scored = {"id": row.id, "output": "x", "verdict": verdict.to_dict(), "judge": "m", "seen": False}
+    scored = {"id": "r1", "output": "x", "verdict": verdict.to_dict(), "judge": "m", "seen": False}
     (tmp_path / "out.csv.jsonl").write_text(json.dumps(scored) + "\n")
     write_csv(tmp_path / "out.csv.jsonl", tmp_path / "out.csv")
     (read,) = csv.DictReader((tmp_path / "out.csv").open(encoding="utf-8", newline=""))
