@@ -51,12 +51,11 @@ def test_what_is_no_conversation(value: object) -> None:
 
 
 def test_the_last_turn_of_the_assistant_is_judged() -> None:
-    found = judged(TURNS)
-    assert found is not None
-    assert (found.output, found.after) == ("Now this.", 1)
-    assert found.before.endswith("Assistant: Hello\nUser: And now?")
+    last = judged(TURNS)
+    assert last is not None and (last.output, last.after) == ("Now this.", 1)
+    assert last.before.endswith("Assistant: Hello\nUser: And now?")
     beside = judged(TURNS[:4], answer="Now this.")  # the answer stands in the chat once more
-    assert beside is not None and beside.before == found.before
+    assert beside is not None and beside.before == last.before
 
 
 def test_passages_are_numbered() -> None:

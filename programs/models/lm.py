@@ -32,6 +32,7 @@ from .as_dspy import TOKENS, plain_text, schema_of, shown, without_system
 from .cache import CallCache
 from .engine import PerLoop
 from .fleet import Fleet
+from .ollama import check_ollama, is_ollama, ollama_host
 from .transport import OpenAIStyle, Reply, Request, ThroughDSPy, ThroughLiteLLM, TokenChoice, Transport, Unanswered
 
 #: Providers that are reached by our own connection when an address is given; all speak the OpenAI form.
@@ -525,7 +526,7 @@ def check_priced(*models: LanguageModel) -> None:
 
 def price(name: str, reply: Reply) -> float | None:
     """Dollars for one call by LiteLLM's price table; 0 for models on this machine; None where the price is unknown."""
-    if is_local(name) or name.startswith(("ollama/", "ollama_chat/")):
+    if is_local(name) or is_ollama(name):
         return 0.0
     rates = _rates(name)
     if rates is None:
@@ -586,9 +587,7 @@ def language_model(
         )
     base: str | None
     key: str | None
-    if provider in ("ollama", "ollama_chat"):
-        from .ollama import check_ollama, ollama_host
-
+    if is_ollama(name):
         host = ollama_host(connection.api_base)
         check_ollama(model, host)
         base, key = f"{host}/v1", None

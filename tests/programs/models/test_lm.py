@@ -1,6 +1,7 @@
 """Language models over a real server that misbehaves: retries, limits, the cache, the meter, the probe, names."""
 
 import asyncio
+import copy
 import socket
 import subprocess
 import sys
@@ -58,11 +59,11 @@ def ask(number: int = 0, **options: Any) -> Request:
     return Request([{"role": "user", "content": f"row {number}"}], 12, **options)
 
 
-def complete(lm: LanguageModel, *requests: Request) -> list[Reply]:
+def complete(lm: LanguageModel, *requests: Request, **options: Any) -> list[Reply]:
     """All of them at the same time."""
 
     async def together() -> list[Reply]:
-        return list(await asyncio.gather(*(lm.complete(request) for request in requests)))
+        return list(await asyncio.gather(*(lm.complete(request, **options) for request in requests)))
 
     return engine.run(together())
 
@@ -74,11 +75,11 @@ def test_a_request_is_tried_again_and_the_tries_are_counted(serve: MakeServer) -
     past = format_datetime(datetime.now(UTC) - timedelta(seconds=5), usegmt=True)
     server = serve(Say(429, headers=SOON), Say(503, headers={"Retry-After": past}), Say(500, headers=SOON), Say())
     lm = model(server)
-    told: list[Usage] = []
-    reply = engine.run(lm.complete(ask(), meter=told.append))
+    metered: list[Usage] = []
+    (reply,) = complete(lm, ask(), meter=metered.append)
     assert reply.text == "Score: 4"
     assert len(server.bodies) == 4
-    (usage,) = told
+    (usage,) = metered
     assert (usage.calls, usage.retries, usage.cached) == (4, 3, 0)
     assert (usage.prompt_tokens, usage.completion_tokens) == (11, 3)  # of the answer, not of the tries
     assert lm.meter.usage == usage
@@ -267,7 +268,7 @@ def test_an_answer_that_cannot_be_read_is_asked_for_again_and_again(serve: MakeS
     server = serve(GARBAGE, GARBAGE, Say())
     for number in (1, 2, 3, 3):  # the third can be read, and is there the next time
         lm = model(server, cache=True)
-        reply = engine.run(lm.complete(ask(), readable=scored))
+        (reply,) = complete(lm, ask(), readable=scored)
         assert len(server.bodies) == number
         assert scored(reply) == (number == 3)
         assert lm.meter.logical == 1
@@ -284,13 +285,10 @@ def test_who_waits_shares_an_answer_that_cannot_be_read(serve: MakeServer) -> No
         read.append(reply)
         return scored(reply)
 
-    async def together() -> list[Reply]:
-        return list(await asyncio.gather(*(lm.complete(ask(), readable=readable) for _ in range(16))))
-
-    assert len(set(engine.run(together()))) == 1
+    assert len(set(complete(lm, *[ask()] * 16, readable=readable))) == 1
     assert len(server.bodies) == 1
     assert len(read) == 16  # everybody is asked of what it gets
-    assert scored(engine.run(together())[7])
+    assert scored(complete(lm, *[ask()] * 16, readable=readable)[7])
     assert len(server.bodies) == 2
     assert (lm.meter.usage.calls, lm.meter.usage.cached, lm.meter.logical) == (2, 30, 32)
 
@@ -307,8 +305,7 @@ def test_a_judge_asks_anew_what_it_could_not_read(serve: MakeServer, cache: bool
     def verdict() -> Any:
         lm = model(server, cache=cache)
         judge = ActiveCritic("vanilla", explain="none", reading="said", lm=lm)
-        found = judge.score("source", "output")
-        return found, lm.meter.usage.calls
+        return judge.score("source", "output"), lm.meter.usage.calls
 
     failed, _ = verdict()
     assert "no score in the answer" in (failed.failure or "")
@@ -488,16 +485,14 @@ def test_a_probe_that_failed_is_made_again_when_asked_again(serve: MakeServer) -
 # Names
 
 
-@pytest.mark.parametrize("name", ["", "  ", "openai/", "/gpt-4o", "/"])
-def test_a_name_without_a_model_is_refused(name: str) -> None:
-    with pytest.raises(OptionError, match="PROVIDER/MODEL"):
-        language_model(name, connection=Connection(api_base="http://127.0.0.1:1/v1", cache=False))
-
-
-@pytest.mark.parametrize("lm", [None, 7, object(), ["openai/m"]])
-def test_what_is_neither_a_name_nor_an_object_is_refused(lm: Any) -> None:
-    with pytest.raises(OptionError, match=r"a name or a dspy\.LM object"):
-        language_model(lm)
+@pytest.mark.parametrize(
+    ("lm", "why"),
+    [*((name, "PROVIDER/MODEL") for name in ("", "  ", "openai/", "/gpt-4o", "/")),
+     *((lm, r"a name or a dspy\.LM object") for lm in (None, 7, object(), ["openai/m"]))],
+)  # fmt: skip
+def test_what_names_no_model_is_refused(lm: Any, why: str) -> None:
+    with pytest.raises(OptionError, match=why):
+        language_model(lm, connection=Connection(api_base="http://127.0.0.1:1/v1", cache=False))
 
 
 @pytest.mark.parametrize(
@@ -530,11 +525,8 @@ def test_openais_key_goes_to_no_other_server(serve: MakeServer, monkeypatch: pyt
 
 
 def test_a_model_is_itself_and_is_not_copied() -> None:
-    import copy
-
     lm = model("http://127.0.0.1:1/v1")
-    assert language_model(lm) is lm
-    assert copy.deepcopy(lm) is lm
+    assert language_model(lm) is copy.deepcopy(lm) is lm
 
 
 def test_a_dspy_object_is_the_same_model_each_time_and_probed_once() -> None:
