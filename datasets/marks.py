@@ -244,9 +244,12 @@ def _numbered(words: Counter[str]) -> Marks | None:
     numbers = {word: made for word in words if (made := _NUMBERED.fullmatch(word))}
     values = {word: float(made[1]) for word, made in numbers.items()}
     values |= {word: float(word) for word in words if NUMBER.fullmatch(word)}
-    low, high = (int(end(values.values(), default=0)) for end in (min, max))
-    if not numbers or not 1 <= high - low <= 10:
-        return Marks("score", values) if numbers else None
+    if not numbers:
+        return None
+    least, most = min(values.values()), max(values.values())
+    if not 1 <= most - least <= 10:
+        return Marks("score", values)
+    low, high = int(least), int(most)
     texts = {values[word]: made[2].strip(" ()") for word, made in sorted(numbers.items(), reverse=True)}
     levels = tuple(float(n) for n in range(low, high + 1))
     return Marks("category", values, tuple(f"{n:g} {texts.get(n, '')}".strip() for n in levels), levels)
