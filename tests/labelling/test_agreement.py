@@ -5,19 +5,11 @@ from typing import Any
 
 import pytest
 
+from judgesmith.labelling import task as asked
 from judgesmith.labelling.agreement import Said, summary
 from judgesmith.labelling.store import Store
 from judgesmith.labelling.studies import explanations_table, spans_table, tables
-from judgesmith.labelling.task import (
-    ALIGNMENT,
-    DIFFERENTIABILITY,
-    EXPLANATION_ANSWERS,
-    QUALITIES,
-    SPAN_ANSWERS,
-    USEFULNESS,
-    Task,
-    Unit,
-)  # fmt: skip
+from judgesmith.labelling.task import QUALITIES, Task, Unit
 
 
 def said(folder: Path, task: Task, units: list[Unit], answers: list[tuple[str, str, int, Any]]) -> Said:
@@ -110,7 +102,7 @@ TABLE_4 = {
 @pytest.mark.parametrize("name", TABLE_4)
 def test_the_table_of_openlgauge(name: str) -> None:
     counts, total, span_ok, correct = TABLE_4[name]
-    cells = [(row, column) for row in EXPLANATION_ANSWERS for column in SPAN_ANSWERS]
+    cells = [(row, column) for row in asked.EXPLANATION_ANSWERS for column in asked.SPAN_ANSWERS]
     unit = Unit("u", {}, {"what": "error"})
     answers = [
         (unit, {"Explanation": row, "Error span": column})
@@ -129,8 +121,8 @@ def test_the_table_of_active_critic() -> None:
     answers = [(Unit("u", {}, {"what": "criterion", "name": "Fluency"}), yes)] * 99
     answers += [(Unit("u", {}, {"what": "criterion", "name": "Fluency"}), no)]
     whole = Unit("u", {}, {"what": "overall", "name": "overall"})
-    more = {ALIGNMENT: "Yes", DIFFERENTIABILITY: "No", USEFULNESS: 5.0}
-    answers += [(whole, yes | more)] * 49 + [(whole, no | more | {USEFULNESS: 4.0})]
+    more = {asked.ALIGNMENT: "Yes", asked.DIFFERENTIABILITY: "No", asked.USEFULNESS: 5.0}
+    answers += [(whole, yes | more)] * 49 + [(whole, no | more | {asked.USEFULNESS: 4.0})]
     found = explanations_table(answers)
     assert found["rows"]["Fluency"]["Clarity"] == 99 and found["rows"]["Overall quality"]["Clarity"] == 98
     assert found["average"] == {"Clarity": 98.5, "Relevance": 100, "Score consistency": 100, "Accuracy": 100}

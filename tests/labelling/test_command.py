@@ -1,12 +1,13 @@
 """`judgesmith label` as a command: what it reads, what it exports for the other commands, what it refuses."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from json_lines import write
 from labelling import HOSTILE, rows_to_label
+from written import lines
 
 from judgesmith import read_labels
 from judgesmith.datasets.spans import read_spans
@@ -126,13 +127,9 @@ def test_verdicts_are_judged_blind_and_counted_for_each_judge(tmp_path: Path, cl
         whole | {"criteria": {"fluency": {"score": 90, "explanation": "reads well"}}},
         {"score": None, "failure": "the server was down"},
     ]  # fmt: skip
-    scored = tmp_path / "scored.jsonl"
-    rows = [json.loads(line) for line in rows_to_label(tmp_path / "r.jsonl", 6).read_text().splitlines()]
-    scored.write_text(
-        "".join(
-            json.dumps(row | {"verdict": verdicts[i % 3], "judge": "xy"[i // 3]}) + "\n" for i, row in enumerate(rows)
-        )
-    )
+    rows = lines(rows_to_label(tmp_path / "r.jsonl", 6))
+    judged = (row | {"verdict": verdicts[i % 3], "judge": "xy"[i // 3]} for i, row in enumerate(rows))
+    scored = write(tmp_path / "scored.jsonl", judged)
 
     def answer(unit: dict[str, Any], who: int) -> Any:
         assert "judge" not in unit["about"]
@@ -168,8 +165,7 @@ def test_a_larger_n_adds_rows_that_are_suggested(rows: Path, tmp_path: Path) -> 
 
 def test_rows_may_be_added_or_change_places(rows: Path, tmp_path: Path) -> None:
     at = label(tmp_path / "s.sqlite", rows, lambda unit, who: {"score": 3}, "Ada")
-    lines = rows.read_text().splitlines()
-    rows.write_text("\n".join(['{"id": "new", "source": "s", "output": "o"}', *reversed(lines)]))
+    write(rows, [{"id": "new", "source": "s", "output": "o"}, *reversed(lines(rows))])
     opened = open_store(Label(rows=str(rows), store=at))
     assert opened.rows == 41 and Desk(opened.store, opened.task).next("Ada")["done"] == 40
 

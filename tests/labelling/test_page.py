@@ -1,7 +1,4 @@
-"""The page in a real browser, by keys alone: what a person does from the empty page to the labels.
-
-With JUDGESMITH_SCREENSHOTS=FOLDER the screenshots are kept, to be looked at.
-"""
+"""The page in a real browser, by keys alone: what a person does from the empty page to the labels."""
 
 import json
 import os
@@ -13,14 +10,14 @@ from typing import Any
 
 import pytest
 from browser import Browser, Tab, browser, needs_browser
+from json_lines import write
 from labelling import HOSTILE, Labelling, rows_to_label
+from written import lines
 
 pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
 pytestmark = needs_browser
 __all__ = ["browser"]
-
-LOOKS = {"light": {}, "dark": {"dark": True}, "narrow": {"width": 400}}
 
 
 @pytest.fixture
@@ -28,21 +25,6 @@ def running(spawn: Any, tmp_path: Path) -> Callable[..., Labelling]:
     return lambda rows, *arguments: Labelling(
         spawn("label", rows, "--store", tmp_path / "s.sqlite", "--no-browser", *arguments)
     )
-
-
-@pytest.fixture
-def film(tmp_path: Path) -> Callable[[Tab, str], None]:
-    """film(tab, "empty"): a screenshot in each look, in which nothing is wider than the window."""
-    folder = Path(os.environ.get("JUDGESMITH_SCREENSHOTS", tmp_path))
-
-    def shoot(tab: Tab, name: str) -> None:
-        for look, options in LOOKS.items():
-            tab.look(**options)  # type: ignore[arg-type]
-            tab.screenshot(folder / f"{name}-{look}.png")
-            assert tab.js("document.documentElement.scrollWidth <= innerWidth"), (name, look)
-        tab.look()
-
-    return shoot
 
 
 def begin(browser: Browser, at: Labelling, rater: str) -> Tab:
@@ -64,19 +46,15 @@ def status(tab: Tab) -> str:
 
 
 def test_thirty_rows_by_two_raters_then_a_judge_and_ten_more(
-    running: Any, browser: Browser, film: Any, cli: Any, rows_file: Any, server: Any, tmp_path: Path
+    running: Any, browser: Browser, cli: Any, rows_file: Any, server: Any, tmp_path: Path
 ) -> None:
     rows = rows_file(60, scored=False)
     (tmp_path / "guide.md").write_text("# Quality\n\n5  says all of the source\n1  says nothing of it\n")
     options = ("--guidelines", tmp_path / "guide.md", "--repeats", 0.1)
     at = running(rows, "--n", 30, *options)
-    empty = browser.tab(at.address)
-    empty.until("!document.getElementById('who').hidden")
-    film(empty, "1-empty")
     chance, scores = random.Random(0), dict[str, int]()
     for who, rater in enumerate(("Ada", "Bo")):
         tab = begin(browser, at, rater)
-        film(tab, f"2-row-{rater}")
         for n in range(32):  # thirty rows, two of them again
             seen = at.next(rater)["unit"]
             first = scores.setdefault(seen["key"], 1 + n * 2 % 5)
@@ -87,17 +65,14 @@ def test_thirty_rows_by_two_raters_then_a_judge_and_ten_more(
                 at.process.wait()
                 tab.press("3")
                 tab.until("document.getElementById('alert').textContent.includes('Not saved yet')")
-                film(tab, "3-killed")
                 at = running(rows, "--n", 30, *options)
                 done(tab, 17)
                 tab.press("u")
                 done(tab, 16)
                 assert tab.js("document.querySelector('[aria-pressed=true]').textContent") == "3"
         assert "Every row has your answer" in tab.text()
-        film(tab, f"4-done-{rater}")
     tab.press("d")
     tab.until("document.getElementById('agreement').open")
-    film(tab, "5-disagreements")
     text = tab.text()
     assert "Krippendorff" in text and "Ada" in text and "Rows that split the raters" in text
     export = tmp_path / "labels.jsonl"
@@ -111,13 +86,10 @@ def test_thirty_rows_by_two_raters_then_a_judge_and_ten_more(
     assert at.process.wait() == 0
     more = begin(browser, running(rows, "--n", 40, "--order", "suggest"), "Ada")
     more.until("document.getElementById('count').textContent === '32 of 43'")  # ten rows, and one of them again
-    film(more, "6-ten-more")
     assert browser.errors == []
 
 
-def test_hostile_texts_stay_texts_and_two_tabs_lose_nothing(
-    running: Any, browser: Browser, film: Any, tmp_path: Path
-) -> None:
+def test_hostile_texts_stay_texts_and_two_tabs_lose_nothing(running: Any, browser: Browser, tmp_path: Path) -> None:
     at = running(rows_to_label(tmp_path / "rows.jsonl"), "--aspect", "<i>faith</i>")
     name = '<b onclick="alert(3)">Zoë</b>'
     tab, other = begin(browser, at, name), begin(browser, at, name)
@@ -126,13 +98,11 @@ def test_hostile_texts_stay_texts_and_two_tabs_lose_nothing(
     tab.press("5")
     tab.until("document.getElementById('alert').textContent.includes('another tab')")
     assert tab.js("document.querySelector('[aria-pressed=true]').textContent") == "2"
-    film(tab, "7-two-tabs")
     assert tab.js("document.getElementById('place').textContent") == "Row 1 of 30"
     tab.press("5")  # seen, and changed on purpose
     tab.until("document.getElementById('place').textContent === 'Row 2 of 30'")
     tab.press("s")
     tab.until("document.getElementById('skipping').open")
-    film(tab, "8-skip")
     tab.press("2")
     done(tab, 2)
     tab.press("4")
@@ -140,7 +110,6 @@ def test_hostile_texts_stay_texts_and_two_tabs_lose_nothing(
     shown = tab.js("document.querySelector('.judged .text').textContent")
     assert shown == HOSTILE.replace("\u202e", "\ufffd").replace("\ud800", "\ufffd")
     assert tab.js("document.querySelectorAll('main script, main img, main b, header b, h1 i').length") == 0
-    film(tab, "9-hostile")
     tab.press("1")
     done(tab, 4)
     tab.reload()
@@ -155,10 +124,9 @@ def test_hostile_texts_stay_texts_and_two_tabs_lose_nothing(
     assert answers == [(name, "The guidelines do not say")]
 
 
-def test_errors_are_marked_by_keyboard_and_by_mouse(running: Any, browser: Browser, film: Any, tmp_path: Path) -> None:
-    rows = tmp_path / "rows.jsonl"
+def test_errors_are_marked_by_keyboard_and_by_mouse(running: Any, browser: Browser, tmp_path: Path) -> None:
     output = "The 👩‍👩‍👧 town paid ninety crowns."
-    rows.write_text(json.dumps({"id": "r", "source": "It paid 40.", "output": output}) + "\n")
+    rows = write(tmp_path / "rows.jsonl", [{"id": "r", "source": "It paid 40.", "output": output}])
     at = running(rows, "--kind", "spans", "--export", tmp_path / "truth.jsonl")
     tab = begin(browser, at, "Ada")
     tab.press("ArrowRight", "ArrowRight", "ArrowRight", "ArrowRight")
@@ -167,7 +135,6 @@ def test_errors_are_marked_by_keyboard_and_by_mouse(running: Any, browser: Brows
     tab.press("4", "e")
     tab.type("it was 40")
     tab.press("Enter", "o", "2")
-    film(tab, "10-spans")
     assert tab.js("document.querySelector('mark').textContent + document.querySelectorAll('mark').length") == "ninety3"
     tab.reload()
     tab.until("document.querySelectorAll('.marks li').length === 2")  # what is not saved outlives a reload
@@ -181,8 +148,8 @@ def test_errors_are_marked_by_keyboard_and_by_mouse(running: Any, browser: Brows
     tab.until("!document.getElementById('end').hidden")
     at.process.send_signal(signal.SIGINT)
     assert at.process.wait() == 0
-    (line,) = (tmp_path / "truth.jsonl").read_text().splitlines()
-    errors = json.loads(line)["errors"]
+    (row,) = lines(tmp_path / "truth.jsonl")
+    errors = row["errors"]
     assert [(e["text"], e["severity"], e["explanation"], e["how"]) for e in errors] == [
         ("town", 1, "", "exact"), ("ninety crowns", 4, "it was 40", "exact"), ("", 2, "", "omission"),
     ]  # fmt: skip
@@ -190,24 +157,21 @@ def test_errors_are_marked_by_keyboard_and_by_mouse(running: Any, browser: Brows
     assert browser.errors == []
 
 
-def test_verdicts_and_pairs_by_keyboard(running: Any, browser: Browser, film: Any, tmp_path: Path) -> None:
-    rows = [json.loads(line) for line in rows_to_label(tmp_path / "r.jsonl", 2).read_text().splitlines()]
+def test_verdicts_and_pairs_by_keyboard(running: Any, browser: Browser, tmp_path: Path) -> None:
+    rows = lines(rows_to_label(tmp_path / "r.jsonl", 2))
     error = {"text": "paid", "explanation": "it did not", "severity": 3, "start": 7, "end": 11, "how": "exact"}
     whole = {"score": 4, "failure": None, "explanation": "fine", "errors": [error]}
     plain = whole | {"errors": [], "criteria": {"fluency": {"score": 90, "explanation": "reads well"}}}
-    scored = tmp_path / "scored.jsonl"
-    scored.write_text("".join(json.dumps(r | {"verdict": v}) + "\n" for r, v in zip(rows, (whole, plain), strict=True)))
-    at = running(scored, "--kind", "verdicts", "--json")
+    scored = [row | {"verdict": verdict} for row, verdict in zip(rows, (whole, plain), strict=True)]
+    at = running(write(tmp_path / "scored.jsonl", scored), "--kind", "verdicts", "--json")
     tab = begin(browser, at, "Ada")
     assert tab.js("document.querySelector('mark').textContent") == "paid"
     tab.press("1", "2")
-    film(tab, "11-error")
     tab.press("ArrowUp", "3", "Enter")
     done(tab, 1)
     tab.press("y", "y", "n", "y", "Enter")
     done(tab, 2)
     tab.press("y", "y", "y", "y", "n", "y", "5")
-    film(tab, "12-explanation")
     tab.press("Enter")
     tab.until("!document.getElementById('end').hidden")
     at.process.send_signal(signal.SIGINT)
@@ -218,14 +182,13 @@ def test_verdicts_and_pairs_by_keyboard(running: Any, browser: Browser, film: An
     (tmp_path / "s.sqlite").rename(tmp_path / "before.sqlite")
     at = running(rows_to_label(tmp_path / "rows.jsonl", 8), "--kind", "preference")
     tab = begin(browser, at, "Bo")
-    film(tab, "13-pair")
     for n, key in enumerate("abt"):
         tab.press(key)
         done(tab, n + 1)
     assert browser.errors == []
 
 
-def test_what_a_screen_reader_is_told(running: Any, browser: Browser, film: Any, tmp_path: Path) -> None:
+def test_what_a_screen_reader_is_told(running: Any, browser: Browser, tmp_path: Path) -> None:
     (tmp_path / "guide.md").write_text("Say 5 where nothing is wrong.")
     at = running(rows_to_label(tmp_path / "rows.jsonl"), "--guidelines", tmp_path / "guide.md")
     start = browser.tab(at.address)
@@ -247,7 +210,6 @@ def test_what_a_screen_reader_is_told(running: Any, browser: Browser, film: Any,
     assert tab.js("document.activeElement.textContent") == "Row 2 of 30"
     tab.press("?")
     tab.until("document.getElementById('keys').open")
-    film(tab, "14-keys")
     tab.press("Escape", "g")
     tab.until("document.getElementById('guidelines').hidden")
     # Everything is reached with Tab alone, and pressed with Enter; single keys can be turned off.

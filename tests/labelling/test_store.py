@@ -17,8 +17,8 @@ from judgesmith.labelling.store import Answered, Store
 from judgesmith.labelling.task import Unit
 
 
-def store(folder: Path, name: str = "s.sqlite") -> Store:
-    return Store(folder / name)
+def store(folder: Path) -> Store:
+    return Store(folder / "s.sqlite")
 
 
 def say(at: Store, rater: str, unit: str, value: Any, **more: Any) -> None:
@@ -99,18 +99,14 @@ def test_units_stay_and_new_ones_come_behind_them(tmp_path: Path) -> None:
     at.enqueue(["b"])
     at.add([Unit("c", {"output": "z"}), Unit("a", {"output": "other"})])
     at.enqueue(["b", "c"])
-    assert [(unit.key, unit.row["output"]) for unit in at.units().values()] == [
-        ("a", "x\ud800"),
-        ("b", "y"),
-        ("c", "z"),
-    ]
+    outputs = [(key, unit.row["output"]) for key, unit in at.units().items()]
+    assert outputs == [("a", "x\ud800"), ("b", "y"), ("c", "z")]
     assert at.queue() == ["b", "c"]
     assert at.token == store(tmp_path).token and len(at.token) >= 32
 
 
 def test_only_its_owner_reads_it(tmp_path: Path) -> None:
-    at = store(tmp_path)
-    say(at, "Ada", "u1", 4)
+    say(store(tmp_path), "Ada", "u1", 4)
     assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {0o600}
 
 
@@ -127,7 +123,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
         ("new.sqlite", "of format 9"), ("no/folder.sqlite", "cannot be opened"),
     ):  # fmt: skip
         with pytest.raises(LabelsError, match=said):
-            store(tmp_path, name)
+            Store(tmp_path / name)
     with pytest.raises(LabelsError, match="there is no such store"):
         Store(tmp_path / "none.sqlite", create=False)
     assert not (tmp_path / "none.sqlite").exists()
