@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from json_lines import write
+from written import lines
 
 FOLDER = Path(__file__).parents[1] / "datasets" / "awkward"
 EXPECTED: dict[str, dict[str, Any]] = json.loads((FOLDER / "expected.json").read_text(encoding="utf-8"))
@@ -22,9 +24,8 @@ def test_a_dry_run_says_what_was_understood(cli: Any, name: str) -> None:
     if done.code:
         assert case["error"] in done.err and "Traceback" not in done.err
         assert done.out == ""
-        assert len([line for line in done.err.splitlines() if ", row " in line]) == case.get(
-            "lines", ", row " in done.err
-        )
+        lines_of_rows = [line for line in done.err.splitlines() if ", row " in line]
+        assert len(lines_of_rows) == case.get("lines", ", row " in done.err)
     else:
         found = done.json
         skipped = sum(map(len, case["expect"]["skipped"].values()))
@@ -36,12 +37,12 @@ def test_a_dry_run_says_what_was_understood(cli: Any, name: str) -> None:
 def test_what_was_understood_is_said_in_one_block(cli: Any) -> None:
     done = cli("compile", FOLDER / "google_form.csv", "--dry-run")
     assert done.code == 0
-    said = " ".join(done.out.split())
-    assert "10 rows of google_form.csv, overall on 1..5 (said by the column's name)" in said
-    assert "12 rows in the file, 10 of them labels" in said
-    assert "left out, no rating: rows 4, 9" in said
-    assert "score = 'Rating (1-5)'" in said
-    assert "texts without a role, which the judge is not shown: 'Timestamp', 'Comments'" in said
+    for part in (
+        "10 rows of google_form.csv, overall on 1..5 (said by the column's name)", "left out, no rating: rows 4, 9",
+        "12 rows in the file, 10 of them labels", "score = 'Rating (1-5)'",
+        "texts without a role, which the judge is not shown: 'Timestamp', 'Comments'",
+    ):  # fmt: skip
+        assert part in " ".join(done.out.split())
 
 
 def test_a_benchmark_set_by_its_name(cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,7 +51,7 @@ def test_a_benchmark_set_by_its_name(cli: Any, tmp_path: Path, monkeypatch: pyte
          "scores": {"coherence": n % 4 + 1.0, "fluency": 1.0}}
         for n in range(12)
     ]  # fmt: skip
-    (tmp_path / "summeval.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write(tmp_path / "summeval.jsonl", rows)
     monkeypatch.setenv("JUDGESMITH_DATA", str(tmp_path))
     done = cli("compile", "bench/summeval", "--aspect", "coherence", "--dry-run", "--json")
     assert done.code == 0, done.err
@@ -98,10 +99,8 @@ def test_decisions_go_from_labels_to_verdicts(
     assert set(found["categories"]) == category
     done = cli("score", FOLDER / name, "--judge", judge, *model, "-o", scored)
     assert done.code == 0, done.err
-    verdicts = [json.loads(line)["verdict"] for line in scored.read_text().splitlines()]
-    cuts = saved["decision"]["cuts"]
-    for verdict in verdicts:
-        place = sum(verdict["percent"] >= cut for cut in cuts)
+    for verdict in (row["verdict"] for row in lines(scored)):
+        place = sum(verdict["percent"] >= cut for cut in saved["decision"]["cuts"])
         assert verdict["category"] == saved["decision"]["names"][place]
         assert verdict.get("passed") == (bool(place) if len(category) == 2 else None)
     shown = cli("show", judge).out
