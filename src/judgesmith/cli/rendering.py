@@ -68,11 +68,6 @@ def show_report(report: CompileReport, judge: Judge, *, shown: Sequence[str] = (
         out.print(_decisions(report.decisions, judge), markup=False)
     if sure := report.sureness:
         out.print(_how_sure(sure, judge))
-    _show_end(report, shown)
-
-
-def _show_end(report: CompileReport, shown: Sequence[str]) -> None:
-    """The cost of a run, and the notes that were not printed before."""
     u = report.usage
     out.print(
         f"{u.calls:,} calls ({u.cached:,} more came from the disk), {u.prompt_tokens:,} + {u.completion_tokens:,} "

@@ -16,7 +16,7 @@ from ..datasets.records import Row, merge_groups
 from ..errors import LabelsError, OptionError
 from ..likeness import folded
 from ..programs.readings.kinds import surface
-from .sources import File, Judged, inside, places, read_file, read_number, read_people, some
+from .sources import File, Judged, inside, joined_by_id, places, read_file, read_number, read_people, some, systems_of
 
 __all__ = ["Known", "read_known", "read_suggestable"]
 
@@ -40,8 +40,7 @@ class Known:
 
     @property
     def systems(self) -> list[str] | None:
-        """Of the rows, None unless every one has one."""
-        return [str(row.system) for row in self.rows] if all(row.system for row in self.rows) else None
+        return systems_of(self.rows)
 
     @property
     def documents(self) -> list[str]:
@@ -69,7 +68,7 @@ def read_known(
     file, a column or an id that is not there, OptionError for a wrong choice.
     """
     file = read_file(scored, columns, None)
-    place = places(file.origin, file.rows)
+    places(file.origin, file.rows)  # no id stands twice
     known = Known(file.origin, file.rows, file.records, {}, np.full(len(file.rows), np.nan), aspect or "")
     for i, record in enumerate(file.records):
         if str(record.get("seen", record.get("judge_seen"))).lower() == "true":
@@ -88,7 +87,7 @@ def read_known(
     if own or (not files and labels_needed):
         known.aspect, known.human = _people(file, own[0] if own else aspect)
     for name in files:
-        _join(known, read_file(name, columns, None), aspect, place)
+        _join(known, file, read_file(name, columns, None), aspect)
     return known
 
 
@@ -107,29 +106,15 @@ def _people(file: File, aspect: str | None) -> tuple[str, Vector]:
     return next(iter(found.human.items()))
 
 
-def _join(known: Known, labels: File, aspect: str | None, place: Mapping[str, int]) -> None:
+def _join(known: Known, file: File, labels: File, aspect: str | None) -> None:
     """Human ratings of another file, by id. Raises LabelsError where no id is the same, or outputs differ."""
     known.aspect, scores = _people(labels, aspect)
-    extra = 0
-    for identity, j in places(labels.origin, labels.rows).items():
-        i = place.get(identity)
-        if i is None:
-            extra += 1
-            continue
-        if known.rows[i].output != labels.rows[j].output:
-            raise LabelsError(
-                f"id {identity!r} is another output in {labels.origin} (row {labels.rows[j].line}) than in "
-                f"{known.origin} (row {known.rows[i].line}); give the rows ids of their own"
-            )
+    pairs, missing, _ = joined_by_id(labels.origin, labels.rows, file)
+    for j, i in pairs:
         if not np.isnan(scores[j]):
             known.human[i] = scores[j]
-    if extra == len(labels.rows):
-        raise LabelsError(
-            f"no id of {labels.origin} is in {known.origin} ({labels.rows[0].id!r} there, {known.rows[0].id!r} here); "
-            "the files are joined by id"
-        )
-    if extra:
-        known.notes.append(f"{extra} of {len(labels.rows)} rows of {labels.origin} are not in {known.origin}")
+    if missing:
+        known.notes.append(f"{len(missing)} of {len(labels.rows)} rows of {labels.origin} are not in {known.origin}")
 
 
 # Rows to label next --------------------------------------------------------------------------------------------------

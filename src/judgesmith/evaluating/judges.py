@@ -21,9 +21,9 @@ from .sources import (
     LiveJudge,
     aspects_of,
     inside,
+    joined_by_id,
     matched,
     own_categories,
-    places,
     plain_name,
     read_file,
     read_number,
@@ -84,13 +84,12 @@ def read_judged(sources: Sequence[str], wanted: Wanted) -> Judged:
     if not base.rows:
         raise LabelsError(f"{base.origin}: there is no row in it")
     joined = Judged(base.origin, base.rows)
-    place = places(base.origin, base.rows)
     read_people(joined, base, wanted.human or _judged_aspects(files, specs), wanted.scale)
-    read_raters(joined, base, place)
+    read_raters(joined, base)
     for spec in specs:
-        _judge(joined, files, place, spec)
+        _judge(joined, files, spec)
     for file in files:
-        _verdicts(joined, files, place, file, specs)
+        _verdicts(joined, files, file, specs)
     if not joined.judges:
         raise OptionError(
             f"{base.origin}: there is no judge's score in it; name one with --judge COLUMN, --judge metric/rougeL"
@@ -135,7 +134,7 @@ def _leave_out(joined: Judged) -> None:
 # Judges' scores ------------------------------------------------------------------------------------------------------
 
 
-def _judge(joined: Judged, files: Sequence[File], place: Mapping[str, int], spec: Spec) -> None:
+def _judge(joined: Judged, files: Sequence[File], spec: Spec) -> None:
     """Find the scores that `--judge` names: a saved judge, a reference metric, or a column of a file."""
     base = files[0]
     path = _artifact(spec, base.names())
@@ -165,7 +164,7 @@ def _judge(joined: Judged, files: Sequence[File], place: Mapping[str, int], spec
         holder = next((f for f in files if any(inside(record, column) is not None for record in f.records)), None)
         if holder is not None:
             result[aspect] = np.full(len(joined.rows), np.nan)
-            for i, j in _pairs(joined, place, holder):
+            for i, j in _pairs(joined, holder):
                 result[aspect][i] = read_number(holder, holder.rows[j], column, inside(holder.records[j], column))
     if not result:
         raise LabelsError(f"there is no column {spec.column!r}; there are {some(base.names())}")
@@ -189,39 +188,23 @@ def _artifact(spec: Spec, columns: Sequence[str]) -> Path | None:
     return path
 
 
-def _pairs(joined: Judged, place: Mapping[str, int], file: File) -> list[tuple[int, int]]:
-    """(row here, row there) of equal ids, and a note on those that stand on one side only. Raises LabelsError where no
-    id is the same, or equal ones hold different outputs."""
-    index, origin = places(file.origin, file.rows), joined.origin
-    missing = [i for i in place if i not in index]
-    if len(missing) == len(place):
-        raise LabelsError(
-            f"no id of {origin} is in {file.origin} ({next(iter(place))!r} here, {next(iter(index), 'none')!r} there); "
-            "the files are joined by id"
-        )
-    pairs = [(place[identity], j) for identity, j in index.items() if identity in place]
-    note = []
+def _pairs(joined: Judged, file: File) -> list[tuple[int, int]]:
+    """(row here, row there) of equal ids, and a note on those that stand on one side only."""
+    origin, rows, note = joined.origin, joined.rows, []
+    pairs, missing, extra = joined_by_id(origin, rows, file)
     if missing:
         note.append(
-            f"{len(missing)} of {len(place)} rows of {origin} are not in {file.origin} (first: {missing[0]!r}) and "
-            "count as failed"
+            f"{len(missing)} of {len(rows)} rows of {origin} are not in {file.origin} (first: {rows[missing[0]].id!r}) "
+            "and count as failed"
         )
-    if extra := len(index) - len(pairs):
+    if extra:
         note.append(f"{extra} rows of {file.origin} are not in {origin} and are left out")
     if note and "; ".join(note) not in joined.notes:
         joined.notes.append("; ".join(note))
-    for i, j in pairs:
-        if joined.rows[i].output != file.rows[j].output:
-            raise LabelsError(
-                f"id {joined.rows[i].id!r} is another output in {file.origin} (row {file.rows[j].line}) than in "
-                f"{origin} (row {joined.rows[i].line}); give the rows ids of their own, or join files of the same rows"
-            )
     return pairs
 
 
-def _verdicts(
-    joined: Judged, files: Sequence[File], place: Mapping[str, int], file: File, specs: Sequence[Spec]
-) -> None:
+def _verdicts(joined: Judged, files: Sequence[File], file: File, specs: Sequence[Spec]) -> None:
     """The verdicts of `judgesmith score`: {"verdict": {"score", …}} of JSON lines, judge_score of CSV."""
     nested = any(isinstance(record.get("verdict"), Mapping) for record in file.records)
     if not nested and "judge_score" not in file.names():
@@ -230,7 +213,7 @@ def _verdicts(
         return
     if any(spec.column in ("verdict.score", "judge_score") for spec in specs) and len(files) == 1:
         return
-    where = _pairs(joined, place, file)
+    where = _pairs(joined, file)
     name = _free(file.origin.split(".")[0] or "judge", joined.judges)
     verdicts = [verdict_of(record) or {} for record in file.records]
     scores = np.full(len(joined.rows), np.nan)

@@ -34,7 +34,7 @@ def render(data: Judged, result: MetaEvaluation, notes: Sequence[str]) -> str:
             f"{how['confidence']:.0%} intervals over resampled documents, {how['rounds']} rounds, seed {how['seed']}"
         )
     systems = len(set(data.systems or ()))
-    counted = f"{len(data.ids)} rows, {len(set(data.documents))} documents" + f", {systems} systems" * bool(systems)
+    counted = f"{len(data.rows)} rows, {len(set(data.documents))} documents" + f", {systems} systems" * bool(systems)
     first, *others = map(pivot_table, made)
     folds = [_fold(table.title, table) for table in others]
     main = sum(pivot.coefficient == made[0].coefficient for pivot in made) - 1  # those of the headline's coefficient

@@ -105,8 +105,9 @@ def _lines(places: Sequence[tuple[str, str, str]], result: MetaEvaluation) -> li
     judges = list(dict.fromkeys(row["judge"] for row in rows))
     cells = {(row["judge"], *_place(row)): row for row in rows}
     worse, lines = _worse(result), []
-    best = {place: max((cells[judge, *place] for judge in judges if not math.isnan(_value(cells, judge, place))),
-                       key=lambda row: row["value"], default={"judge": ""})["judge"] for place in places}  # fmt: skip
+    known_at = {place: [cells[j, *place] for j in judges if (j, *place) in cells] for place in places}
+    best = {place: max((row for row in known if not math.isnan(row["value"])), key=lambda row: row["value"],
+                       default={"judge": ""})["judge"] for place, known in known_at.items()}  # fmt: skip
     for judge in judges:
         entries = [
             None if row is None else Entry(
@@ -126,10 +127,6 @@ def _lines(places: Sequence[tuple[str, str, str]], result: MetaEvaluation) -> li
         entries = [None if row is None else Entry(row["value"], row["low"], row["high"]) for row in found]
         lines.append(Line("human ceiling", f"{raters[0]} raters", 0, tuple(entries), human=True))
     return lines
-
-
-def _value(cells: Mapping[Any, Mapping[str, Any]], judge: str, place: tuple[str, str, str]) -> float:
-    return float(cells[judge, *place]["value"]) if (judge, *place) in cells else math.nan
 
 
 def _worse(result: MetaEvaluation) -> dict[tuple[str, str, str, str], set[str]]:

@@ -51,26 +51,17 @@ class Judged:
     deferred: set[int] = field(default_factory=set)
 
     @property
-    def ids(self) -> list[str]:
-        return [row.id for row in self.rows]
-
-    @property
-    def outputs(self) -> list[str]:
-        return [row.output for row in self.rows]
-
-    @property
     def documents(self) -> list[str]:
         return [row.doc_id for row in self.rows]
 
     @property
     def systems(self) -> list[str] | None:
-        """Of the rows, None unless every one has one."""
-        return [str(row.system) for row in self.rows] if all(row.system for row in self.rows) else None
+        return systems_of(self.rows)
 
     @property
     def lengths(self) -> Vector:
         """Words of the outputs."""
-        return np.array([len(text.split()) for text in self.outputs], dtype=np.float64)
+        return np.array([len(text.split()) for text in (row.output for row in self.rows)], dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -135,6 +126,31 @@ def places(origin: str, rows: Sequence[Row]) -> dict[str, int]:
                 "every row its own"
             )
     return place
+
+
+def joined_by_id(here: str, rows: Sequence[Row], file: File) -> tuple[list[tuple[int, int]], list[int], int]:
+    """(row here, row of the file) of equal ids, the places here that the file lacks, and how many of its rows are not
+    here. Raises LabelsError where no id is the same, or equal ones hold different outputs."""
+    place, index = places(here, rows), places(file.origin, file.rows)
+    missing = [i for name, i in place.items() if name not in index]
+    if len(missing) == len(place):
+        raise LabelsError(
+            f"no id of {here} is in {file.origin} ({next(iter(place))!r} here, {next(iter(index), 'none')!r} there); "
+            "the files are joined by id"
+        )
+    pairs = [(place[name], j) for name, j in index.items() if name in place]
+    for i, j in pairs:
+        if rows[i].output != file.rows[j].output:
+            raise LabelsError(
+                f"id {rows[i].id!r} is another output in {file.origin} (row {file.rows[j].line}) than in "
+                f"{here} (row {rows[i].line}); give the rows ids of their own, or join files of the same rows"
+            )
+    return pairs, missing, len(index) - len(pairs)
+
+
+def systems_of(rows: Sequence[Row]) -> list[str] | None:
+    """None unless every row has one."""
+    return [str(row.system) for row in rows] if all(row.system for row in rows) else None
 
 
 def some(names: Iterable[str]) -> str:
@@ -281,12 +297,12 @@ def inside(record: Mapping[str, Any], path: str) -> Any:
     return value
 
 
-def read_raters(joined: Judged, file: File, place: Mapping[str, int]) -> None:
+def read_raters(joined: Judged, file: File) -> None:
     """`<set>.annotators.jsonl` beside the file: {"id", "annotations": [{aspect: rating}, …]}."""
     beside = file.path.with_name(file.path.name.split(".")[0] + ".annotators.jsonl")
     if not beside.exists() or beside == file.path:
         return
-    result: dict[str, dict[int, list[float]]] = {}
+    place, result = places(file.origin, file.rows), dict[str, dict[int, list[float]]]()
     for line, record in json_lines(beside):
         i = place.get(str(record.get("id")))
         given = record.get("annotations")

@@ -45,10 +45,6 @@ class Shown:
     """Used to compile the judge."""
 
     @property
-    def document(self) -> str:
-        return self.row.doc_id
-
-    @property
     def score(self) -> float:
         return self.verdict.score
 
@@ -352,11 +348,11 @@ def summarise(data: Scored) -> dict[str, Any]:
     judged = [row.verdict for row in rows if not row.verdict.failure]
     errors = [error for row in judged for error in row.errors]
     places = Counter("grounded" if error.how in GROUNDED else error.how for error in errors)
-    score = mean_of(data.sides[0].score, [row.document for row in rows])
+    score = mean_of(data.sides[0].score, [row.row.doc_id for row in rows])
     plain = [None if math.isnan(v) else round(v, 6) for v in score[:3]]
     return {
         "rows": len(rows),
-        "documents": len({row.document for row in rows}),
+        "documents": len({row.row.doc_id for row in rows}),
         "scored": score.n,
         "failures": len(rows) - len(judged),
         "deferred": sum(row.deferred for row in rows),

@@ -65,7 +65,7 @@ def render(data: Scored) -> str:
     order = np.argsort(-np.nan_to_num(data.sides[start].gap, nan=-1.0), kind="stable")[:STILL]
     first = [Markup(card.render(row=rows[i], inline=True)) for i in order]  # noqa: S704  # from a template that escapes
     html = [card.render(row=row, inline=False) for row in rows]
-    mean = mean_of(overall.score, [row.document for row in data.rows])
+    mean = mean_of(overall.score, [row.row.doc_id for row in data.rows])
     flags = (
         ("left to a person", 1, any(row.deferred for row in data.rows)),
         ("suspicious", 2, any(row.verdict.suspicious for row in data.rows)),
@@ -189,7 +189,7 @@ def _tables(data: Scored) -> Iterator[tuple[str, Table]]:
         counts, edges = np.histogram(known, _BINS, _axis(known))
         names = [f"{plain(float(a))} to {plain(float(b))}" for a, b in itertools.pairwise(edges)]
     yield "How many rows have which score.", _shares("Scores", "score", "rows", dict(zip(names, counts, strict=True)))
-    documents = [row.document for row in rows]
+    documents = [row.row.doc_id for row in rows]
     yield from _system_table(rows, overall)
     made = Table(
         ["aspect", Column("rows", "d"), Column("without score", "d"), Column("mean score", "s"),
@@ -229,7 +229,7 @@ def _system_table(rows: Sequence[Shown], overall: Side) -> Iterator[tuple[str, T
     for name in sorted(set(systems)):
         own = [row for row in rows if (row.row.system or "") == name]
         judged = [row.verdict for row in own if not row.verdict.failure]
-        mean = mean_of(overall.score[systems == name], [row.document for row in own])
+        mean = mean_of(overall.score[systems == name], [row.row.doc_id for row in own])
         beside = [_mean(overall.human[systems == name])] * people
         beside += [sum(len(one.errors) for one in judged) / len(judged) if judged else math.nan] * spans
         result.append((mean, [name or "(not named)", len(judged), len(own) - len(judged), _bar(mean, axis), *beside]))
