@@ -256,8 +256,9 @@ def _open_text(path: Path) -> TextIO:
 def _encoding_error(path: Path) -> LabelsError:
     number = 1
     with path.open("rb") as raw, suppress(UnicodeDecodeError):
-        for number, line in enumerate(raw, 1):
+        for line in raw:
             line.decode("utf-8")
+            number += 1
     return LabelsError(f"{path.name}, line {number}: the text is not UTF-8; save the file as UTF-8 (Excel: CSV UTF-8)")
 
 
