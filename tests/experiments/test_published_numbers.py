@@ -14,6 +14,9 @@ from typer.testing import CliRunner
 from judgesmith.cli.main import app
 
 DATA = os.environ.get("JUDGESMITH_DATA")
+pytestmark = pytest.mark.skipif(
+    not DATA, reason="JUDGESMITH_DATA is unset: the folder of sets with expected_correlations.json"
+)
 LEVELS = {"pooled": "pooled", "per_doc_mean": "sample", "system": "system"}
 
 
@@ -47,12 +50,10 @@ def run(name: str, without: str | None, absolute: bool) -> dict[str, Any]:
     return json.loads(result.stdout)["judges"]
 
 
-@pytest.mark.skipif(not DATA, reason="JUDGESMITH_DATA is unset: the folder of sets with expected_correlations.json")
 def test_the_fixtures_are_all_there() -> None:
     assert len(ENTRIES) == 429
 
 
-@pytest.mark.skipif(not DATA, reason="JUDGESMITH_DATA is unset: the folder of sets with expected_correlations.json")
 @pytest.mark.parametrize(
     "entry",
     ENTRIES,

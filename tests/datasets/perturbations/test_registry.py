@@ -12,6 +12,7 @@ from judgesmith.datasets.perturbations.facts import names
 from judgesmith.datasets.perturbations.registry import (
     PERTURBATIONS,
     Amounts,
+    Change,
     Left,
     Pair,
     Perturbation,
@@ -30,11 +31,11 @@ ENGLISH = "en"
 
 
 def outcomes(name: str, texts: list[Text] = TEXTS, **options: object) -> dict[tuple[str, str], Pair | Left]:
-    found = {}
+    made = {}
     for outcome in pairs_of(PERTURBATIONS[name], texts, **options):  # type: ignore[arg-type]
         degree = outcome.degree if isinstance(outcome, Pair) else outcome.name.partition(":")[2] or "only"
-        found[outcome.id, degree] = outcome
-    return found
+        made[outcome.id, degree] = outcome
+    return made
 
 
 def changed(name: str, identity: str, degree: str = "minor", **options: object) -> str:
@@ -87,22 +88,16 @@ def test_the_paper_s_numbers_and_shares_of_a_text() -> None:
 
 
 def test_exactly_k_characters_are_deleted_and_major_deletes_those_of_minor() -> None:
-    found = outcomes("deletions", amounts=Amounts("answer"))
-    for degree, k in (("minor", 5), ("major", 25)):
-        pair = found["town", degree]
-        assert isinstance(pair, Pair)
-        assert (len(TOWN) - len(pair.perturbed), pair.change.distance) == (k, k)
-        assert re.sub(r"\w", "", pair.perturbed) == re.sub(r"\w", "", TOWN)
-    minor, major = found["town", "minor"], found["town", "major"]
-    assert isinstance(minor, Pair) and isinstance(major, Pair)
-    letters = iter(minor.perturbed)
-    assert all(c in letters for c in major.perturbed)  # a subsequence
+    minor, major = (changed("deletions", "town", degree, amounts=Amounts("answer")) for degree in ("minor", "major"))
+    for text, k in ((minor, 5), (major, 25)):
+        assert (len(TOWN) - len(text), Change.between(TOWN, text).distance) == (k, k)
+        assert re.sub(r"\w", "", text) == re.sub(r"\w", "", TOWN)
+    letters = iter(minor)
+    assert all(c in letters for c in major)  # a subsequence
 
 
 def test_consecutive_words_are_deleted() -> None:
-    pair = outcomes("word-deletion", amounts=Amounts("translation"))["town", "minor"]
-    assert isinstance(pair, Pair)
-    words, kept = TOWN.split(), pair.perturbed.split()
+    words, kept = TOWN.split(), changed("word-deletion", "town", amounts=Amounts("translation")).split()
     start = next(i for i in range(len(words)) if words[:i] + words[i + 5 :] == kept)
     assert 0 <= start <= len(words) - 5
 
@@ -124,13 +119,11 @@ def test_sentences_joined_are_the_text(text: str) -> None:
 
 def test_shuffling_keeps_every_sentence_and_the_paragraphs() -> None:
     text = "One is here. Two is there.\n\nThree is gone. Four is late."
-    found = outcomes("shuffle", [Text("t", text), Text("other", CATS)])
     for degree, moved in (("minor", {2}), ("major", {3, 4})):
-        pair = found["t", degree]
-        assert isinstance(pair, Pair)
-        assert sorted(s.strip() for s in sentences(pair.perturbed)) == sorted(s.strip() for s in sentences(text))
-        assert pair.perturbed.count("\n\n") == 1
-        places = zip(sentences(text), sentences(pair.perturbed), strict=True)
+        made = changed("shuffle", "t", degree, texts=[Text("t", text), Text("other", CATS)])
+        assert sorted(s.strip() for s in sentences(made)) == sorted(s.strip() for s in sentences(text))
+        assert made.count("\n\n") == 1
+        places = zip(sentences(text), sentences(made), strict=True)
         assert sum(a.strip() != b.strip() for a, b in places) in moved
 
 
@@ -183,9 +176,8 @@ def test_numbers_and_dates() -> None:
     found = changed("numbers", "town", "major")
     assert len(re.findall(r"\d+", found)) == 2
     assert not {"Monday", "12", "March", "2024"} & set(re.findall(r"\w+", found))
-    may = [Text("m", "It may rain. You may go."), Text("d", "On 5 May it rained.")]
-    assert isinstance(outcomes("numbers", may)["m", "minor"], Left)
-    assert isinstance(outcomes("numbers", may)["d", "minor"], Pair)
+    may = outcomes("numbers", [Text("m", "It may rain. You may go."), Text("d", "On 5 May it rained.")])
+    assert isinstance(may["m", "minor"], Left) and isinstance(may["d", "minor"], Pair)
 
 
 @pytest.mark.parametrize(
@@ -199,8 +191,7 @@ def test_numbers_and_dates() -> None:
     ],
 )
 def test_negation(text: str, expected: str) -> None:
-    pair = outcomes("negation", [Text("t", text)])["t", "minor"]
-    assert isinstance(pair, Pair) and pair.perturbed == expected
+    assert changed("negation", "t", texts=[Text("t", text)]) == expected
     assert isinstance(outcomes("negation", [Text("t", text)], language="fr")["t", "minor"], Left)
 
 
@@ -224,8 +215,7 @@ def test_invariances_keep_the_words() -> None:
     assert changed("style", "cafe", "only") == "red door cafe is cheap and has 4 stars."
     assert changed("synonyms", "cafe", "only") == "red door cafe is inexpensive and has 4 stars ."
     huge = [Text("t", "A huge dog, so expensive and expensive.")]
-    found = outcomes("synonyms", huge)["t", "only"]
-    assert isinstance(found, Pair) and found.perturbed == "A huge dog, so expensive and costly."
+    assert changed("synonyms", "t", "only", texts=huge) == "A huge dog, so expensive and costly."
 
 
 def test_attacks_address_the_judge_behind_a_wrong_text() -> None:
@@ -244,8 +234,7 @@ def test_attacks_address_the_judge_behind_a_wrong_text() -> None:
 
 
 def test_perturbations_by_name_degree_and_group() -> None:
-    (found,) = find_perturbations(["typos:major"])
-    assert (found[0].name, found[1]) == ("typos", ("major",))
+    assert [(p.name, degrees) for p, degrees in find_perturbations(["typos:major"])] == [("typos", ("major",))]
     assert {p.name for p, _ in find_perturbations(["character"])} == {"deletions", "typos"}
     everything = [p.name for p, _ in find_perturbations(["attack", "invariance", "degradation"])]
     assert everything == list(PERTURBATIONS) == [p.name for p, _ in find_perturbations(["all"])]
