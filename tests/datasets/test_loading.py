@@ -70,6 +70,7 @@ class TestFormats:
         assert labels.fingerprint() == read_labels(records(), scale=(1, 5)).fingerprint()
         assert (labels.scale, labels.scale_given, labels.warnings) == ((1.0, 5.0), True, ())
         assert str(tmp_path) not in repr(labels)  # no path of the machine is kept
+        assert count_rows(tmp_path / name) == (None if name.endswith(".json") else 8)
 
     @pytest.mark.parametrize("source", [pd.DataFrame(records()), iter(records())], ids=["DataFrame", "iterator"])
     def test_tables(self, source: Any) -> None:
@@ -216,11 +217,16 @@ class TestRowProblems:
 
 
 class TestFileProblems:
-    def test_missing_file_and_folder(self, tmp_path: Path) -> None:
+    def test_what_is_no_file_or_no_table(self, tmp_path: Path) -> None:
         assert message(tmp_path / "no.csv") == "no.csv: there is no such file; check the path"
         assert message(tmp_path) == f"{tmp_path.name}: this is a folder, not a file; name a file in it"
+        assert message(from_text(tmp_path, "c.parquet", "no")).startswith("c.parquet: not a readable Parquet file")
+        frame = pd.DataFrame([[1, 2]], columns=["a", "a"])
+        assert message(frame).startswith("<table>: two columns have the same name")
+        for source in (3, b"x", [["a"]]):
+            assert message(source).startswith("<table>")
 
-    @pytest.mark.parametrize("name", ["l.docx", "labels", "l.csv.gz"])
+    @pytest.mark.parametrize("name", ["labels", "l.csv.gz"])
     def test_unknown_ending(self, tmp_path: Path, name: str) -> None:
         assert message(from_text(tmp_path, name, "x")) == (
             f"{name}: unknown file type; use one of .csv, .tsv, .json, .jsonl, .ndjson, .parquet,"
@@ -260,16 +266,6 @@ class TestFileProblems:
     )  # fmt: skip
     def test_message(self, tmp_path: Path, name: str, text: str | bytes, expected: str) -> None:
         assert message(from_text(tmp_path, name, text)) == expected
-
-    def test_a_damaged_parquet_file(self, tmp_path: Path) -> None:
-        assert message(from_text(tmp_path, "c.parquet", "no")).startswith("c.parquet: not a readable Parquet file")
-
-    def test_a_frame_with_two_columns_of_one_name(self) -> None:
-        assert message(pd.DataFrame([[1, 2]], columns=["a", "a"])).startswith("<table>: two columns have the same name")
-
-    @pytest.mark.parametrize("source", [3, b"x", [["a"]]])
-    def test_what_is_no_table(self, source: Any) -> None:
-        assert message(source).startswith("<table>")
 
 
 class TestIterRows:
@@ -312,16 +308,9 @@ class TestIterRows:
             next(iter_rows([{"x": 1}]))
 
 
-class TestCountRows:
-    @pytest.mark.parametrize("name", FORMATS)
-    def test_files(self, tmp_path: Path, name: str) -> None:
-        expected = None if name.endswith(".json") else 8
-        assert count_rows(write(tmp_path / name, records())) == expected
-
-    def test_what_cannot_be_read_is_left_to_the_reading(self, tmp_path: Path) -> None:
-        assert count_rows(tmp_path / "no.jsonl") is None
-        assert count_rows(from_text(tmp_path, "l.parquet", "no")) is None
-        assert count_rows(from_text(tmp_path, "l.csv", 'a\n"')) is None
+@pytest.mark.parametrize(("name", "text"), [("no.jsonl", None), ("l.parquet", "no"), ("l.csv", 'a\n"')])
+def test_rows_of_what_cannot_be_read_are_not_counted(tmp_path: Path, name: str, text: str | None) -> None:
+    assert count_rows(tmp_path / name if text is None else from_text(tmp_path, name, text)) is None
 
 
 def test_the_mean_of_several_aspects_is_an_overall_score(tmp_path: Path) -> None:
