@@ -77,12 +77,12 @@ def test_places_in_the_text_itself(spans_file) -> None:
 
 
 def test_severities_by_name_and_number(spans_file) -> None:
-    given_ = ["Neutral", "minor", "MODERATE", " major ", "Critical", 1, 2.5, "3", None, ""]
-    errors = [{"start": 0, "end": 1, "severity": severity} for severity in given_]
+    names = ["Neutral", "minor", "MODERATE", " major ", "Critical", 1, 2.5, "3", None, ""]
+    errors = [{"start": 0, "end": 1, "severity": severity} for severity in names]
     (marked,) = read_spans(spans_file({"id": "a", "output": TEXT, "errors": errors})).people.values()
-    found = [span.severity for span in marked["a"]]
-    assert found[:8] == [1, 2, 3, 4, 5, 1, 2.5, 3]
-    assert all(map(math.isnan, found[8:]))
+    severities = [span.severity for span in marked["a"]]
+    assert severities[:8] == [1, 2, 3, 4, 5, 1, 2.5, 3]
+    assert all(map(math.isnan, severities[8:]))
     # The linear credit over 1..5 is the half of WMT between its two severities.
     assert 1 - abs(SEVERITIES["minor"] - SEVERITIES["major"]) / 4 == 0.5
 
@@ -94,10 +94,10 @@ def test_several_people(spans_file) -> None:
         {"id": "a", "output": TEXT, "annotator": "y", "errors": []},
         {"id": "b", "output": TEXT, "annotator": "y", "errors": one},
     )
-    found = read_spans(path)
-    assert {person: sorted(marked) for person, marked in found.people.items()} == {"x": ["a"], "y": ["a", "b"]}
-    assert found.people["y"]["a"] == ()  # read, and nothing found
-    assert found.ids == {"a", "b"}
+    spans = read_spans(path)
+    assert {person: sorted(marked) for person, marked in spans.people.items()} == {"x": ["a"], "y": ["a", "b"]}
+    assert spans.people["y"]["a"] == ()  # read, and nothing found
+    assert spans.ids == {"a", "b"}
 
 
 @pytest.mark.parametrize(

@@ -14,16 +14,7 @@ from judgesmith.signatures.values import Criterion, CriterionScore, ErrorSpan, I
 
 @pytest.mark.parametrize(
     ("low", "high"),
-    [
-        (5, 1),
-        (1, 1),
-        (math.nan, 5),
-        (0, math.inf),
-        (-math.inf, 0),
-        (-1e308, 1e308),
-        (0, 1e13),
-        (-1e13, 0),
-    ],
+    [(5, 1), (1, 1), (math.nan, 5), (0, math.inf), (-math.inf, 0), (-1e308, 1e308), (0, 1e13), (-1e13, 0)],
 )
 def test_a_scale_without_an_extent_is_refused(low: float, high: float) -> None:
     with pytest.raises(OptionError, match="low < high"):
