@@ -317,7 +317,7 @@ def _short(value: float) -> float | None:
 def _draw(sets: Sequence[SetFound], path: Path) -> None:
     from ...figures import figure, literal, write_figure
 
-    shown = [(one, one.main) for one in sets if one.main]
+    shown = [(one, main) for one in sets if (main := one.main)]
     with figure(7, 1.2 + 0.45 * max(1, len(shown))) as drawn:
         axes = drawn.subplots()
         for place, (_, found) in enumerate(shown):
