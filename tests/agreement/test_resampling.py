@@ -264,14 +264,6 @@ def test_mostly_undefined_is_no_interval():
     assert 0.5 < found.undefined / 1000 < 0.7
 
 
-def test_perfect_agreement_and_two_documents():
-    found = bootstrap_q(range(10), Measure(range(10), documents=None), rounds=200)
-    assert found.value == pytest.approx(3)
-    assert found.high == pytest.approx(3, abs=1e-6)
-    two = bootstrap_q([1, 2, 1, 3], Measure([1, 2, 3, 1], documents="aabb"), rounds=200)
-    assert two.low <= two.value <= two.high
-
-
 @pytest.mark.parametrize(
     ("measure", "options", "message"),
     [

@@ -88,15 +88,6 @@ def test_a_judge_does_not_differ_from_itself(test, level):
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_permutation_sees_a_better_judge(level):
-    a, b, human, ids = example(4, documents=60, systems=16, noise_b=20.0)
-    found = permutation_test(a, b, Measure(human, level=level, **ids), rounds=300)
-    assert found.p < 0.05
-    assert found.n == 60
-    assert permutation_test(b, a, Measure(human, level=level, **ids), rounds=300).p == pytest.approx(found.p)
-
-
-@pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("coefficient", ["pearson", "kendall", "sum"])
 def test_permutation_approaches_all_swaps(level, coefficient):
     a, b, human, ids = example(5, documents=5, systems=4, noise_b=2.0)

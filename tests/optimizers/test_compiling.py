@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 
 import judgesmith as js
@@ -52,28 +51,6 @@ def dateless(judge: js.Judge) -> str:
     text, count = re.subn(r'"created": "[^"]+"', '"created": ""', dumps(judge))
     assert count == 1
     return text
-
-
-# -- what the labels in the prompt are worth --------------------------------------------------------------------------
-
-
-def test_a_model_that_copies_labels_from_its_prompt_comes_out_at_zero(
-    server: Any, fake: Any, compiled: Compiled, labels_of: Any
-) -> None:
-    draw = random.Random(0)
-    labels = labels_of(50, 4, lambda n: draw.randint(0, 100))
-    server.answer = fake.judging(lambda ask: ask.labels[0] if ask.labels else 50)
-    _, report = compiled(labels, candidates=8)
-    assert report.heldout_rows == 48
-    assert abs(report.heldout.q) < 0.3
-    assert abs(report.zero_shot.q) < 0.3
-    found = [c["q"] for c in report.candidates]
-    assert len(found) == 11
-    # Never better than chance. It may come out below: who is judged without the label of his own document gets the
-    # other documents' labels, which lean the other way.
-    assert max(found) < 0.3
-    assert -0.3 < float(np.mean(found)) < 0.1
-    assert any(ask.labels for ask in server.judged)
 
 
 # -- what is held out -------------------------------------------------------------------------------------------------
@@ -183,32 +160,6 @@ def test_every_level_is_reported(level: Any, server: Any, fake: Any, compiled: C
 
 
 # -- failures ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_a_server_that_misbehaves_costs_no_row(server: Any, fake: Any, compiled: Compiled, labels: Labels) -> None:
-    human = truth(labels)
-    draw = random.Random(11)
-    faults = [
-        fake.Fault(429, "slow down", {"Retry-After": "0.05"}),
-        fake.Fault(500, "oops", {"Retry-After": "0.01"}),
-        fake.Fault(cut=True),
-        fake.Fault(text="<html>gateway</html>"),
-        fake.Fault(text='{"choices": []}'),
-    ]
-
-    def answer(ask: Any) -> Any:
-        if ask.step == "score" and draw.random() < 0.15:
-            return draw.choice(faults)
-        if ask.step == "score" and draw.random() < 0.1 and not ask.again:
-            return "Hmm, hard to say."
-        return fake.judging(lambda ask: human[ask.mark])(ask)
-
-    server.answer = answer
-    _, report = compiled(labels, candidates=1, attempts=8)
-    assert report.heldout.objective.failed == 0
-    assert report.heldout.q == pytest.approx(3.0)
-    assert report.usage.retries > 0
 
 
 def test_rows_that_fail_for_good_are_counted_imputed_and_disqualify(
@@ -425,30 +376,6 @@ def test_a_model_object_that_was_used_before_gives_the_same_artifact(
     first, _ = compiled(labels, lm=lm)
     again, _ = compiled(labels, lm=lm)
     assert dateless(again) == dateless(first)
-
-
-def test_a_compiled_judge_does_the_same_after_loading(
-    server: Any, compiled: Compiled, labels: Labels, tmp_path: Any
-) -> None:
-    server.answer = lambda ask: server_answer(ask)
-    from_labels = {"n": 0}
-
-    def server_answer(ask: Any) -> Any:
-        from_labels["n"] += 1
-        if ask.step == "score":
-            return f"Explanation: It is fine.\nScore: {len(ask.text) * 7 % 101}"
-        if ask.step in ("propose", "join"):
-            return json.dumps({"criteria": [{"name": f"C{i}", "definition": f"Has {i}."} for i in range(4)]})
-        return "4" if ask.step == "probe" else "Notices are summed up."
-
-    judge, _ = compiled(labels)
-    judge.save(tmp_path / "judge.json")
-    loaded = js.load(tmp_path / "judge.json", connection=js.Connection(api_base=server.base))
-    verdict = judge.score("A new notice.", "A new summary.")
-    asked = from_labels["n"]
-    assert loaded.score("A new notice.", "A new summary.").to_dict() == verdict.to_dict()
-    assert from_labels["n"] == asked  # the very same request, so it came from the disk
-    assert server.base.split("//")[1] not in (tmp_path / "judge.json").read_text()
 
 
 # -- the report -------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from judgesmith.agreement.objectives import Q
 from judgesmith.datasets.records import Labels
 from judgesmith.errors import LeakError
 from judgesmith.optimizers.examples import Scored, agreement, examples_of
-from judgesmith.optimizers.search.base import Candidate, SearchRecord, better, unfit
+from judgesmith.optimizers.search.base import SearchRecord, unfit
 from judgesmith.optimizers.search.random import CorrelationRandomSearch
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.judge import Judge
@@ -30,19 +30,15 @@ def server() -> FakeModel:
 def search(server: FakeModel) -> Search:
     """search(labels, **settings of the optimizer) -> the chosen judge and the record."""
 
-    def run(labels: Labels, *, explain: str = "before", **settings: Any) -> tuple[Judge, SearchRecord]:
+    def run(labels: Labels, **settings: Any) -> tuple[Judge, SearchRecord]:
         compiling = {k: settings.pop(k) for k in ("valset", "teacher", "restrict") if k in settings}
-        student = ActiveCritic("vanilla", explain=explain, reading="said", lm=server.lm)  # type: ignore[arg-type]
+        student = ActiveCritic("vanilla", explain="before", reading="said", lm=server.lm)
         optimizer = CorrelationRandomSearch(**{"candidates": 4, **settings})
         judge = optimizer.compile(student, trainset=examples_of(labels), **compiling)
         assert optimizer.record is not None
         return judge, optimizer.record
 
     return run
-
-
-def demos_of(judge: Judge) -> list[dict[str, Any]]:
-    return list(judge.predictors()[0].demos)
 
 
 # -- no leak ----------------------------------------------------------------------------------------------------------
@@ -74,47 +70,6 @@ def test_how_many_rows_may_fail(most: float, reason: str | None, labels: Labels)
     reached = agreement(percents, examples, objective=Q(), seed=0, rounds=0)
     assert unfit(Scored((), percents), reached, most) == reason
     assert (reached.objective.n, reached.objective.failed) == (40, 10) and reached.q < 3.0  # imputed, not left out
-
-
-def test_a_tie_goes_to_fewer_demonstrations(server: FakeModel, search: Search, labels: Labels) -> None:
-    human = truth(labels)
-    server.answer = judging(lambda ask: human[ask.mark])  # whatever the prompt shows
-    judge, record = search(labels)
-    assert {round(c.agreement.q, 6) for c in record.candidates} == {3.0}
-    assert record.selected.name == "zero-shot"
-    assert demos_of(judge) == []
-
-
-def test_a_constant_judge_never_wins(server: FakeModel, search: Search, labels: Labels) -> None:
-    # Zero-shot says 50 of everything: Q is undefined and counts 0. With demonstrations Q is a little below 0.
-    human = truth(labels)
-    server.answer = judging(lambda ask: (100 - human[ask.mark] + 60 * (hash_of(ask) % 7)) / 5 if ask.shown else 50)
-    _, record = search(labels)
-    zero_shot = record.candidates[0]
-    assert zero_shot.agreement.objective.reason == "the predictions are constant"
-    assert zero_shot.agreement.q == 0.0
-    assert zero_shot.disqualified == "the predictions are constant"
-    assert max(c.agreement.q for c in record.candidates[1:]) < 0.0
-    assert record.selected.demos > 0
-
-
-def hash_of(ask: Any) -> int:
-    return int(ask.mark[1:]) * 2654435761 % 1009
-
-
-def test_better_is_an_order(labels: Labels) -> None:
-    def candidate(q: float, demos: int, disqualified: str | None = None) -> Candidate:
-        class Found:
-            pass
-
-        found = Found()
-        found.value = q  # type: ignore[attr-defined]
-        return Candidate("c", "labels", demos, found, disqualified)  # type: ignore[arg-type]
-
-    ordered = [candidate(1.0, 1), candidate(1.0, 3), candidate(0.5, 0), candidate(-0.2, 4), candidate(2.0, 0, "failed")]
-    for i, one in enumerate(ordered):
-        for j, other in enumerate(ordered):
-            assert better(one, other) == (i < j)
 
 
 # -- what demonstrations say ------------------------------------------------------------------------------------------
