@@ -55,11 +55,15 @@ def test_by_hand() -> None:
     human = [0, 100, 0, 100]
     # Pairs of a passed and a failed row: 20 > 10 and 20 < 30, 40 > 10 and 40 > 30: three of four.
     assert AUC().reached(np.array([10.0, 20, 30, 40]), told(human)).value == 0.75
+    # 3 > 1, 2 > 1 and 3 > 2 are right, 2 = 2 half: 3.5 of four.
+    assert AUC().reached(np.array([1.0, 2, 3, 2]), told([0, 0, 100, 100])).value == 0.875
     # Two pass, as people passed two: 30 and 40. Of the passed rows one is right, of the failed ones, too.
     assert BalancedAccuracy().reached(np.array([10.0, 20, 30, 40]), told(human)).value == 0.5
     # Documents (10, 20), (30, 40): both ordered as people did; (30, 20) is not, (10, 10) is half.
     assert PairwiseAccuracy().reached(np.array([10.0, 20, 30, 40]), told(human)).value == 1.0
     assert PairwiseAccuracy().reached(np.array([10.0, 10, 30, 20]), told(human)).value == 0.25
+    # A document whose outputs people say are equal is left out.
+    assert PairwiseAccuracy().reached(np.array([2.0, 1, 5, 1, 3, 3]), told([100, 0, 50, 50, 100, 0])).value == 0.75
     # People: 2 bad, 1 ok, 1 good; by rank 10, 20 are bad, 30 ok, 40 good. Squared distances 0, 1, 1, 0 of people's
     # bad, ok, bad, good; expected: sum over pairs of decisions / 4 = 22 / 4. Kappa = 1 - 2 / (22 / 4).
     found = Kappa().reached(np.array([10.0, 20, 30, 40]), told([0, 50, 0, 100]))

@@ -5,13 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from judgesmith.agreement.decisions import (
-    auc_when_drawn,
-    balanced_when_drawn,
-    kappa_when_drawn,
-    on_all,
-    pairwise_when_drawn,
-)
 from judgesmith.datasets.records import Labels, Row
 from judgesmith.errors import ArtifactError
 from judgesmith.optimizers.fitting.outcome import fit_decision, fit_preference, places_of
@@ -26,24 +19,6 @@ def labels(scores: list[float], names: tuple[str, ...] = ("fail", "pass")) -> La
     rows = tuple(Row(str(n), f"o{n}", scores={"overall": score}) for n, score in enumerate(scores))
     kind = "binary" if len(names) == 2 else "category"
     return Labels(rows, "overall", (0, levels[-1]), kind=kind, categories=names, levels=levels)
-
-
-def places(*values: int) -> np.ndarray:
-    return np.array(values, dtype=np.intp)
-
-
-def test_measures() -> None:
-    # of 2 failed 1 decided so, of 3 passed 3: (1/2 + 3/3) / 2
-    assert on_all(balanced_when_drawn, places(0, 1, 1, 1, 1), places(0, 0, 1, 1, 1)) == 0.75
-    # pairs (passed, failed): 3>1, 2>1, 3>2 right, 2=2 half: 3.5 / 4
-    assert on_all(auc_when_drawn, np.array([1.0, 2.0, 3.0, 2.0]), places(0, 0, 1, 1)) == 0.875
-    assert math.isnan(on_all(auc_when_drawn, np.array([1.0, 2.0]), places(1, 1)))
-    assert on_all(kappa_when_drawn, places(0, 1, 2), places(0, 1, 2)) == 1.0
-    # observed: one apart by 1, 1; expected by the margins (2, 1, 0) and (1, 2, 0): (2*2*1 + 1*1*1) / 3 = 5/3
-    assert on_all(kappa_when_drawn, places(0, 0, 1), places(0, 1, 1)) == pytest.approx(1 - 1 / (5 / 3))
-    # document a: right; b: people say equal, left out; c: the scores are equal, half
-    scores, human = np.array([2.0, 1, 5, 1, 3, 3]), np.array([1.0, 0, 0.5, 0.5, 1, 0])
-    assert pairwise_when_drawn(scores, human, list("aabbcc"))(np.ones((1, 3))) == 0.75
 
 
 def test_the_cut_stands_in_the_widest_gap_that_agrees_best() -> None:
