@@ -15,7 +15,6 @@ from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.testing.server import FakeModel, make_labels
 
 PARTS = optimizers.parts()
-EVERY = sorted({name for part in PARTS.values() for name in part.Options.model_fields})
 #: A value other than the default, where the type alone does not give one.
 OTHERS: dict[str, Any] = {
     "variants": ("fine",),
@@ -49,15 +48,6 @@ def test_every_option_reaches_the_optimizer_and_its_settings(name: str, option: 
     assert made.settings() != plain.settings()
     assert getattr(made, option) != getattr(plain, option)
     assert getattr(PARTS[name](**{option: wanted}), option) == getattr(made, option)
-
-
-@pytest.mark.parametrize(
-    ("name", "option"),
-    [(name, o) for name in PARTS for o in (*EVERY, "samples") if o not in PARTS[name].Options.model_fields],
-)
-def test_an_option_of_others_is_refused(name: str, option: str) -> None:
-    with pytest.raises(OptionError, match=f"--optimizer {name} has no option '{option}'.*it has "):
-        build_optimizer(name, {option: 1}, where=f"--optimizer {name}")
 
 
 def test_with_the_same_candidates_the_rows_are_scored_equally_often() -> None:
