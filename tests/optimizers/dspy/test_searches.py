@@ -133,19 +133,6 @@ def test_gepa_is_told_which_rows_contradict_people(
 # -- budget and failures
 
 
-@pytest.mark.parametrize("extra", [20, 150])
-def test_proposals_are_paid_from_the_same_budget(
-    extra: int, search: type[DSPySearch], server: Any, fake: Any, model: LanguageModel, labels: Labels
-) -> None:
-    server.answer = lambda ask: scripted(fake, guess, f"{MARKER} {len(server.asks)}")(ask)
-    model.meter.max_calls = 3 + 40 + extra
-    made = search(candidates=8)
-    _, record = run(made, critic(model), labels)
-    assert len(server.asks) <= model.meter.logical <= model.meter.max_calls
-    assert record.stopped is not None and record.stopped.startswith("the budget ran out")
-    assert all(c.rows == 40 for c in record.candidates)
-
-
 def test_it_keeps_to_what_it_says_it_may_take(search: type[DSPySearch], server: Any, fake: Any, labels: Labels) -> None:
     draw = random.Random(3)
     server.answer = lambda ask: scripted(fake, guess, f"{MARKER} {draw.random()}")(ask)
@@ -159,17 +146,6 @@ def test_it_keeps_to_what_it_says_it_may_take(search: type[DSPySearch], server: 
         assert judged <= 40 * made.evaluations()
         assert lm.meter.logical <= 40 * made.evaluations() + made.proposals(student, 40) + 3
         assert 1 < len(record.candidates) <= made.evaluations()
-
-
-def test_a_cost_ends_a_search_too(server: Any, fake: Any, labels: Labels, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judgesmith.programs.models.lm.price", lambda name, reply: 0.01)
-    server.answer = scripted(fake, guess)
-    lm = language_model("openai/fake", connection=Connection(api_base=server.base, concurrency=1))
-    lm.meter.max_cost = 1.2
-    _, record = run(GEPASearch(candidates=8), critic(lm), labels)
-    assert record.stopped is not None
-    assert len(record.candidates) >= 1
-    assert lm.meter.cost <= 1.21
 
 
 def test_no_candidates_means_no_search(
