@@ -19,22 +19,21 @@ def value_of(field: Field, thing: Any) -> Any:
     """Raises OptionError for a field that is not there."""
     if not isinstance(field, str):
         return field(thing)
-    found = thing.get(field) if hasattr(thing, "get") else getattr(thing, field, None)
-    if found is None:
+    value = thing.get(field) if hasattr(thing, "get") else getattr(thing, field, None)
+    if value is None:
         names = ", ".join(thing.keys()) if hasattr(thing, "keys") else type(thing).__name__
         raise OptionError(
             f"there is no {field!r}; there are: {names}. Say what to read: score_of=, human_of=, group_of="
         )
-    return found
+    return value
 
 
 def number(field: Field, thing: Any, what: str = "predicted") -> float:
     """A finite number; of a predicted text the only one in it, NaN where there is none. Raises OptionError for a human
     score that is none."""
     try:
-        said = value_of(field, thing)
-        found = said if not isinstance(said, str) else _only(said)
-        read = float(found)
+        value = value_of(field, thing)
+        read = _only(value) if isinstance(value, str) else float(value)
     except (TypeError, ValueError, AttributeError, KeyError):
         read = math.nan
     if what == "human" and not math.isfinite(read):
