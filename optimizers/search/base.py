@@ -312,8 +312,7 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
         """Judge a candidate on all rows or, racing, until it falls behind the best so far. Raises BudgetError after
         entering what was judged."""
         # A part of a document would be ranked otherwise than the whole.
-        raced = self.racing and not context.base.whole_documents
-        if not raced:
+        if not self.racing or context.base.whole_documents:
             self._consider(context, proposal, self._score(proposal.program, context.rows, proposal.name))
             return
         count, verdicts, dropped = len(context.rows), dict[int, Verdict](), None
@@ -380,7 +379,9 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
         contest, values = _contest(finished), _values(finished)
 
         def beats(one: int, other: int) -> bool:
-            return self._beats(finished[one], finished[other], rows)
+            percents = finished[one].scored.percents, finished[other].scored.percents
+            gap = difference(*percents, rows, objective=self.objective, seed=self.seed, rounds=1000)
+            return clearly(gap, self.sure)
 
         best, chosen = (finished[contest.chosen(values, by)] for by in (None, beats if self.sure else None))
         if chosen is best:
@@ -397,11 +398,6 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
         entrants = [Entrant(t.scored.percents, value, t.judged) for t, value in zip(tried, values, strict=True)]
         pair = corrected(entrants, _contest(tried), rows, objective=self.objective, sure=self.sure, seed=self.seed)
         return pair[1] if pair is not None and tried[pair[0]] is chosen else None
-
-    def _beats(self, one: Trial, other: Trial, rows: Sequence[dspy.Example]) -> bool:
-        """Whether the objective is higher in `sure` of the paired resamples."""
-        percents = one.scored.percents, other.scored.percents
-        return clearly(difference(*percents, rows, objective=self.objective, seed=self.seed, rounds=1000), self.sure)
 
 
 def _contest(tried: Sequence[Trial]) -> Contest:
