@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -187,14 +188,14 @@ class _Reading:
         self.observations.append(new.replace("COMPLETE", "").strip())
         seen = "\n".join(self.observations)
         earlier = self.descriptions[-1] if self.descriptions else ""
-        told = None
+        description = None
         if self.described:
             what = f"describing the task, {where}"
-            told = await self.ask(steps.describe, what, observations=seen, earlier_description=earlier)
-        if told is not None:
-            self.descriptions.append(told)
+            description = await self.ask(steps.describe, what, observations=seen, earlier_description=earlier)
+        if description is not None:
+            self.descriptions.append(description)
         what = f"naming criteria, {where}"
-        named = await self.ask(steps.propose, what, description=told or earlier, observations=seen)
+        named = await self.ask(steps.propose, what, description=description or earlier, observations=seen)
         if named is not None:
             self.sets.append(named)
 
@@ -223,13 +224,10 @@ def _is_complete(text: str) -> bool:
 def _merged(answer: list[Criterion] | None, sets: Sequence[Sequence[Criterion]]) -> list[Criterion]:
     """The model's merged list, filled up to the fewest allowed with the criteria most sets agree on."""
     kept = {c.name.casefold(): c for c in answer or ()}
-    votes: dict[str, int] = {}
-    first: dict[str, Criterion] = {}
-    for criteria in sets:
-        for c in criteria:
-            votes[c.name.casefold()] = votes.get(c.name.casefold(), 0) + 1
-            first.setdefault(c.name.casefold(), c)
-    for name in sorted(first, key=lambda n: -votes[n]):  # stable: equal votes keep the order of appearance
+    proposed = [c for criteria in sets for c in criteria]
+    votes = Counter(c.name.casefold() for c in proposed)
+    first = {c.name.casefold(): c for c in reversed(proposed)}
+    for name, _ in votes.most_common():  # equal votes keep the order of appearance
         if len(kept) >= FEWEST:
             break
         kept.setdefault(name, first[name])

@@ -290,9 +290,7 @@ class OpeNLGauge(OneAspectJudge):
         percent = float(np.average(percents[usable], weights=weights))
         if len(opinions) > 1:
             far = outliers([1.0 + p / 25.0 for p in percents])  # the rule is on labels 1..5
-            opinions = {
-                name: replace(o, outlier=bool(out)) for (name, o), out in zip(opinions.items(), far, strict=True)
-            }
+            opinions = {name: replace(opinions[name], outlier=out) for name, out in zip(opinions, far, strict=True)}
         errors, merged_by, merge = await self._merged(item, opinions, lm)
         notes = [f"annotator {name} gave no score: {o.failure}" for name, o in opinions.items() if o.failure]
         notes += [f"annotator {name} is an outlier; its errors were left out" for name, o in opinions.items()
@@ -324,15 +322,10 @@ class OpeNLGauge(OneAspectJudge):
         except CallError as error:
             return Opinion(math.nan, failure=str(error)), _lost(error)
         values = answer.read.values
-        found: Annotation = values["annotation"]
-        opinion = Opinion(
-            values["percent"],
-            values["label"],
-            found.explanation,
-            ground_errors(found.errors, item.output, member.name),
-            notes=answer.read.notes,
-        )
-        return opinion, answer
+        annotation: Annotation = values["annotation"]
+        errors = ground_errors(annotation.errors, item.output, member.name)
+        notes = answer.read.notes
+        return Opinion(values["percent"], values["label"], annotation.explanation, errors, notes=notes), answer
 
     async def _merged(
         self, item: Item, opinions: Mapping[str, Opinion], lm: LanguageModel

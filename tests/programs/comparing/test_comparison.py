@@ -228,9 +228,8 @@ def test_log_probabilities_that_are_missing_at_the_answer_are_said(scripted: Mak
 def test_a_demonstration_is_an_example_with_its_score() -> None:
     comparer = PairwiseComparer()
     comparer.predict.demos = [{"source": "Another.", "output": "Demo text.", "score": 80.0, "group": "d2"}]
-    messages = comparer.predict.messages(comparer.inputs(ITEM, "Other."), group=ITEM.group)
-    assert len(messages) == 2
-    assert "Demo text." in messages[0]["content"] and "Score: 80 of 100" in messages[0]["content"]
+    (system, _) = comparer.predict.messages(comparer.inputs(ITEM, "Other."), group=ITEM.group)
+    assert "Demo text." in system["content"] and "Score: 80 of 100" in system["content"]
     for item, other in ((Item("Own.", "It.", group="d2"), "Else."), (ITEM, "Demo text.")):
         alone = comparer.predict.messages(comparer.inputs(item, other), group=item.group)
         assert "Score: 80" not in alone[0]["content"]

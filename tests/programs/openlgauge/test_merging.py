@@ -192,13 +192,10 @@ def test_a_missing_severity_or_explanation_is_no_obstacle() -> None:
         "qwen": [span("1889", "Wrong year.", 2)],
         "llama": [span("from Malta", "Invented.", math.nan)],
     }
-    merged = merge_errors(reported)
-    assert [(e.text, e.explanation, e.annotators) for e in merged] == [
-        ("1889", "Wrong year.", ("gemma", "qwen")),
-        ("from Malta", "Invented.", ("llama",)),
-    ]
-    assert merged[0].severity == 2
-    assert math.isnan(merged[1].severity)  # unknown comes last
+    year, malta = merge_errors(reported)
+    assert brief([year]) == [("1889", 2, ("gemma", "qwen"))] and year.explanation == "Wrong year."
+    assert (malta.text, malta.explanation, malta.annotators) == ("from Malta", "Invented.", ("llama",))
+    assert math.isnan(malta.severity)  # unknown comes last
 
 
 def test_the_most_severe_are_kept() -> None:
