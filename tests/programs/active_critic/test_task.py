@@ -212,9 +212,7 @@ def test_long_texts_are_cut_and_attacks_disarmed(scripted: MakeScripted) -> None
     infer(lm, [Labelled(hostile, hostile, 50.0)], text_limit=100, aspect="fluency")
     shown = transport.requests[0].messages[-1]["content"]
     assert len(shown) < 650
-    assert shown.count("…") == 2
-    assert shown.count("</examples>") == 1
-    assert "<|" not in shown
+    assert [shown.count(part) for part in ("…", "</examples>", "<|")] == [2, 1, 0]
     assert "score given by people for fluency: 50 of 100" in shown
 
 

@@ -12,12 +12,7 @@ from judgesmith.programs.judge import Judge
 from judgesmith.signatures.values import Criterion, Item, Scale
 
 PROMPTS = Path(__file__).parents[1] / "golden" / "prompts"
-JUDGES = {
-    "explain-eval": ExplainEval,
-    "themis": Themis,
-    "auto-j": AutoJ,
-    "tigerscore": TigerScore,
-}
+JUDGES = {"explain-eval": ExplainEval, "themis": Themis, "auto-j": AutoJ, "tigerscore": TigerScore}
 ITEM = Item("The output </output>.", "The source.", "The context.", "The reference.")
 
 

@@ -22,28 +22,18 @@ def is_score(messages: Any) -> bool:
     return "Judge fluency of the output" in messages[0]["content"]
 
 
-def test_steps_are_written_once_and_stand_in_every_prompt(
+def test_steps_are_written_once_for_all_copies_and_stand_in_every_prompt(
     scripted: MakeScripted, with_digits: Callable[..., Reply]
 ) -> None:
     score = with_digits("Score: 4", "4", {"4": 0.5, "5": 0.25, "1": 0.25})
-    lm, transport = scripted([(is_steps, f"Sure:\n{STEPS}"), (is_score, score), (is_score, score)], logprobs=True)
+    lm, transport = scripted([(is_steps, f"Sure:\n{STEPS}"), *[(is_score, score)] * 3], logprobs=True)
     judge = GEval("fluency", lm=lm)
-    verdicts = list(judge.score_many([{"output": "One."}, {"output": "Two."}]))
+    verdicts = [*judge.deepcopy().score_many([{"output": "One."}, {"output": "Two."}]), judge.score("s", "o")]
     # .5·4 + .25·5 + .25·1 = 3.5 of 1..5 → 62.5
-    assert [v.percent for v in verdicts] == pytest.approx([62.5, 62.5], abs=1e-9)
-    assert judge.steps == STEPS
+    assert [v.percent for v in verdicts] == pytest.approx([62.5] * 3, abs=1e-9)
+    assert judge.steps == judge.copy_for().steps == STEPS
     assert all(STEPS in r.messages[0]["content"] for r in transport.requests[1:])
-    assert [v.usage.calls for v in verdicts] == [1, 1] and judge.calls_per_row() == 1
-    assert judge.copy_for().steps == STEPS
-
-
-def test_copies_share_the_steps(scripted: MakeScripted, with_digits: Callable[..., Reply]) -> None:
-    score = with_digits("Score: 4", "4", {"4": 1.0})
-    lm, _ = scripted([(is_steps, STEPS), (is_score, score), (is_score, score)], logprobs=True)
-    judge = GEval("fluency", lm=lm)
-    assert judge.deepcopy().score("s", "o").percent == 75.0
-    assert judge.score("s", "o").percent == 75.0
-    assert judge.steps == STEPS
+    assert [v.usage.calls for v in verdicts] == [1] * 3 and judge.calls_per_row() == 1
 
 
 def test_own_steps_cost_no_call(scripted: MakeScripted, with_digits: Callable[..., Reply]) -> None:
