@@ -1,8 +1,11 @@
-"""A reader that needs no model: what the metrics that read are tested with."""
+"""A reader and a server that need no model: what reading is tested with."""
 
+import json
+import re
 from typing import Any
 
 import numpy as np
+from misbehaving_server import Say
 
 from judgesmith.programs.readings.passages import PLAIN_TURNS, JinjaChat, Passage
 from judgesmith.programs.readings.reader import Ability, TokenReading
@@ -27,3 +30,16 @@ class Copyist:
     def mean(self, before: str, target: str) -> float:
         """The mean of log p over a text's words after another."""
         return sum(-1.0 if word in before.split() else -3.0 for word in target.split()) / len(target.split())
+
+
+def echoing(number: int, body: dict[str, Any]) -> Say:
+    """A served model whose tokens are words, each as unlikely as it is long: log p is -.1 a letter."""
+    if not body.get("echo"):
+        return Say(status=404)
+    words = list(re.finditer(r"\s*\S+|\s+$", body["prompt"]))
+    marks = {
+        "tokens": [*(word[0] for word in words), "4"],
+        "text_offset": [*(word.start() for word in words), len(body["prompt"])],
+        "token_logprobs": [None, *(-len(word[0].strip()) / 10 for word in words[1:]), -9.0],
+    }
+    return Say(body=json.dumps({"choices": [{"text": "4", "logprobs": marks}]}).encode())

@@ -1,14 +1,11 @@
 """GPTScore and BARTScore: by a reader that is written here, by a served model, and by a tiny BART of random weights."""
 
-import json
 import math
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from misbehaving_server import Say
-from reading_stand_ins import Copyist
+from reading_stand_ins import Copyist, echoing
 
 from judgesmith.errors import ModelError, OptionError
 from judgesmith.programs.baselines.likelihood import BartScore, GptScore
@@ -59,17 +56,7 @@ def test_without_a_model_it_says_how_to_name_one(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_served_model_reads_by_its_prompt_log_probabilities(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def completion(number: int, body: dict[str, Any]) -> Say:
-        if "prompt" not in body or not body.get("echo"):
-            return Say(status=404)
-        words = list(re.finditer(r"\s*\S+", body["prompt"]))
-        marks = {
-            "tokens": [word[0] for word in words], "text_offset": [word.start() for word in words],
-            "token_logprobs": [None, *[-len(word[0].strip()) / 10 for word in words[1:]]],
-        }  # fmt: skip
-        return Say(body=json.dumps({"choices": [{"text": body["prompt"], "logprobs": marks}]}).encode())
-
-    server = serve(completion)
+    server = serve(echoing)
     monkeypatch.setenv("HOSTED_VLLM_API_BASE", server.base)
     verdict = GptScore(model="hosted_vllm/some-model").score("four times", source="Two and two")
     assert verdict.score == pytest.approx((-0.4 - 0.5) / 2)  # 4 and 5 letters

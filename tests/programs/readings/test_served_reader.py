@@ -1,41 +1,25 @@
 """A served model, read over a real socket."""
 
-import json
-import re
-from typing import Any
-
 import numpy as np
 import pytest
 from misbehaving_server import MakeServer, Say, Server
+from reading_stand_ins import echoing
 
 from judgesmith.errors import CallError, JudgesmithError, ModelError, OptionError
 from judgesmith.programs.readings.bindings.served_reader import ServedReader
 from judgesmith.programs.readings.passages import Passage, Piece, Text, passage
 
-WORDS = re.compile(r"\s*\S+|\s+$")
-
-
-def served(number: int, body: dict[str, Any]) -> Say:
-    """A model whose tokens are words, each as unlikely as it is long."""
-    assert body["echo"] and body["max_tokens"] == 1
-    found = list(WORDS.finditer(body["prompt"]))
-    marks = {
-        "tokens": [m[0] for m in found] + ["4"],
-        "text_offset": [m.start() for m in found] + [len(body["prompt"])],
-        "token_logprobs": [None, *[-len(m[0]) / 10 for m in found[1:]], -9.0],
-    }
-    return Say(body=json.dumps({"choices": [{"text": "4", "logprobs": marks}]}).encode())
-
 
 @pytest.fixture
 def server(serve: MakeServer) -> Server:
-    return serve(served)
+    return serve(echoing)
 
 
 def test_the_targets_tokens_alone_are_measured(server: Server) -> None:
     reader = ServedReader(server.base, "m")
     read = reader.read(Passage((Piece("Some words before"), Piece(" two targets.")), 1))
-    assert read.logp == pytest.approx([-0.4, -0.9])  # " two" has 4 letters, " targets." 9
+    assert read.logp == pytest.approx([-0.3, -0.8])  # "two" has 3 letters, "targets." 8
+    assert server.bodies[-1]["max_tokens"] == 1
     assert read.ends == (4, 13)
     assert np.isnan(read.entropy).all()
     reader.close()
@@ -43,7 +27,7 @@ def test_the_targets_tokens_alone_are_measured(server: Server) -> None:
 
 def test_a_token_across_the_border_counts(server: Server) -> None:
     read = ServedReader(server.base, "m").read(Passage((Piece("before tar"), Piece("get end")), 1))
-    assert read.logp == pytest.approx([-0.7, -0.4])  # " target" and " end"
+    assert read.logp == pytest.approx([-0.6, -0.3])  # "target" and "end"
 
 
 @pytest.mark.parametrize("mark", ["<|im_end|>", "<|eot_id|>", "</s>", "[INST]", "[/INST]", "<start_of_turn>"])
