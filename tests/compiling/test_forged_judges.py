@@ -211,28 +211,21 @@ def test_scoring_and_evaluating_bear_any_provenance(value: Any, key: str, folder
 # What is no file
 
 
-def test_devices_and_pipes_are_not_read(tmp_path: Path) -> None:
-    for path in ("/dev/zero", "/dev/null", "/dev/tty"):
-        if Path(path).exists():
-            with pytest.raises(ArtifactError, match=r"not a regular file|is not a judge"):
-                artifact.read(path)
-    pipe = tmp_path / "pipe"
+def test_devices_pipes_and_folders_are_not_read(tmp_path: Path) -> None:
+    pipe, caught = tmp_path / "pipe", list[str]()
     os.mkfifo(pipe)
-    caught: list[Exception] = []
 
     def read() -> None:
-        try:
-            artifact.read(pipe)
-        except ArtifactError as error:
-            caught.append(error)
+        for path in (*filter(os.path.exists, ("/dev/zero", "/dev/null", "/dev/tty")), tmp_path, pipe):
+            with pytest.raises(ArtifactError, match=r"not a regular file|is not a judge") as refused:
+                artifact.read(path)
+            caught.append(str(refused.value))
 
-    reader = threading.Thread(target=read, daemon=True)
+    reader = threading.Thread(target=read, daemon=True)  # which a pipe would hold up for ever
     reader.start()
     reader.join(30)
     assert not reader.is_alive()
-    assert "not a regular file" in str(caught[0])
-    with pytest.raises(ArtifactError, match="not a regular file"):
-        artifact.read(tmp_path)
+    assert len(caught) >= 3 and all("not a regular file" in reason for reason in caught[-2:])
 
 
 def test_no_more_is_read_than_a_judge_has_whatever_the_file_says_of_itself(
