@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pages import error
 
 from judgesmith.agreement.meta.evaluation import meta_evaluate
 from judgesmith.evaluating import page as evaluation
@@ -46,7 +47,7 @@ def records(rows: int) -> list[dict[str, Any]]:
         reasons = [f"It is well, but “{output[k : k + 30]}”: {text(68)}" for k in range(9, 60, 9)]
         opinions: dict[str, Any] = {
             name: {"percent": chance.randint(0, 100), "explanation": reasons[i], "failure": None,
-                   "errors": [error(output, 20 * i, 20 * i + 15, text(40), name)]}
+                   "errors": [error(output, 20 * i, 20 * i + 15, 1 + i, explanation=text(40), annotators=[name])]}
             for i, name in enumerate(JUDGES)
         }  # fmt: skip
         verdict = {"score": chance.randint(1, 5), "explanation": reasons[5], "failure": None,
@@ -56,11 +57,6 @@ def records(rows: int) -> list[dict[str, Any]]:
              "reference": reference, "output": output, "scores": human, "score": human["coherence"], "verdict": verdict}
         )  # fmt: skip
     return made
-
-
-def error(output: str, start: int, end: int, words: str, annotator: str) -> dict[str, Any]:
-    return {"text": output[start:end], "explanation": words, "severity": 1 + start // 20, "start": start, "end": end,
-            "how": "exact", "annotators": [annotator], "notes": []}  # fmt: skip
 
 
 def write(path: Path, lines: list[dict[str, Any]]) -> Path:
