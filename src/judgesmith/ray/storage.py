@@ -61,8 +61,7 @@ class Storage:
         return next((str(about[name]) for name in names if about.get(name)), "")
 
     def read(self, name: str) -> bytes:
-        found: bytes = self._files.cat_file(self._path(name))
-        return found
+        return bytes(self._files.cat_file(self._path(name)))
 
     def write(self, name: str, content: bytes | Path | Iterator[bytes]) -> None:
         """Write a file: who reads it sees all of it or none. Raises OptionError where it cannot be written."""
@@ -83,12 +82,11 @@ class Storage:
             while piece := file.read(PIECE):
                 yield piece
 
-    def remove(self, *patterns: str) -> None:
+    def remove(self, pattern: str) -> None:
         """Remove the files of the folder whose names match."""
         self._files.invalidate_cache()
-        for pattern in patterns:
-            if found := self._files.glob(self._path(pattern)):
-                self._files.rm(found)
+        if paths := self._files.glob(self._path(pattern)):
+            self._files.rm(paths)
 
     def remove_all(self) -> None:
         """Remove the folder with all that is in it."""

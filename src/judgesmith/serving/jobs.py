@@ -163,14 +163,7 @@ class Jobs:
     def status(self, job: str) -> dict[str, Any]:
         """How far a job is. Raises Refused."""
         folder = self._found(job)
-        fresh: dict[str, Any] = {
-            "state": "queued",
-            "problem": None,
-            "done": 0,
-            "scored": 0,
-            "failed": 0,
-            "failures": [],
-        }
+        fresh: dict[str, Any] = {"state": "queued", "problem": None, "done": 0, "scored": 0, "failed": 0, "failures": []}
         return {"id": job} | _read(folder / ABOUT) | fresh | _read(folder / STATE)
 
     def results(self, job: str, start: int) -> Iterator[bytes]:
@@ -274,10 +267,10 @@ def _rows(path: Path) -> Iterator[tuple[Row, dict[str, Any]]]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_bytes())
+        data = json.loads(path.read_bytes())
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return data if isinstance(data, dict) else {}
 
 
 def _write(path: Path, said: dict[str, Any]) -> None:
