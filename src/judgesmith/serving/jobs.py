@@ -163,7 +163,7 @@ class Jobs:
     def status(self, job: str) -> dict[str, Any]:
         """How far a job is. Raises Refused."""
         folder = self._found(job)
-        fresh: dict[str, Any] = {"state": "queued", "problem": None, "done": 0, "scored": 0, "failed": 0, "failures": []}
+        fresh = {"state": "queued", "problem": None, "done": 0, "scored": 0, "failed": 0, "failures": []}
         return {"id": job} | _read(folder / ABOUT) | fresh | _read(folder / STATE)
 
     def results(self, job: str, start: int) -> Iterator[bytes]:
