@@ -9,13 +9,13 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from judgesmith import presets
 from judgesmith.datasets.perturbations.dhp import TASKS, origin_of, task_of
-from judgesmith.datasets.perturbations.registry import PERTURBATIONS, Amounts, Perturbation, find_perturbations
+from judgesmith.datasets.perturbations.registry import PERTURBATIONS, Amounts, Degree, Perturbation, find_perturbations
 from judgesmith.discerning.judging import Subject, judge, missing
 from judgesmith.discerning.options import DiscernOptions
 from judgesmith.discerning.pairs import Book, make_pairs, read_texts
@@ -217,16 +217,13 @@ def test_the_papers_numbers_do_not_change_with_what_stands_beside_them(
     assert "numbers:minor" in other.overall["ours"].names
 
 
-@pytest.mark.parametrize(
-    ("name", "degree", "task", "origin"),
-    [
+def test_whose_a_perturbation_of_a_task_is() -> None:
+    for name, degree, task, origin in (
         ("word-deletion", "minor", "translation", "paper"), ("word-deletion", "minor", "summarization", "ours"),
         ("typos", "minor", "story", "paper"), ("typos", "major", "story", "ours"),  # endings have one degree
         ("entities-rules", "minor", "answer", "stand-in"),
-    ],
-)  # fmt: skip
-def test_whose_a_perturbation_of_a_task_is(name: str, degree: Any, task: str, origin: str) -> None:
-    assert origin_of(PERTURBATIONS[name], degree, task) == origin
+    ):  # fmt: skip
+        assert origin_of(PERTURBATIONS[name], cast(Degree, degree), task) == origin
 
 
 @pytest.mark.parametrize("preset", DHP)
@@ -244,16 +241,11 @@ def test_without_a_writer_the_paper_has_no_d_for_what_its_model_made(
     assert "without entities-lm" in found.coverage()
 
 
-@pytest.mark.parametrize(
-    ("told", "task"),
-    [
-        ("translation de-en", "translation"), ("question answering", "answer"), ("question-answering", "answer"),
-        ("story completion", "story"), ("story", "summarization"), ("data-to-text", "summarization"),
-        ("", "summarization"),
-    ],
-)  # fmt: skip
-def test_tasks_of_data_are_the_papers_or_treated_as_summaries(told: str, task: str) -> None:
-    assert task_of(told) == task
+def test_tasks_of_data_are_the_papers_or_treated_as_summaries() -> None:
+    names = {"translation de-en": "translation", "question answering": "answer", "question-answering": "answer",
+             "story completion": "story", "story": "summarization", "data-to-text": "summarization",
+             "": "summarization"}  # fmt: skip
+    assert {name: task_of(name) for name in names} == names
 
 
 # Texts ---------------------------------------------------------------------------------------------------------------
