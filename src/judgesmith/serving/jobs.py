@@ -163,8 +163,9 @@ class Jobs:
     def status(self, job: str) -> dict[str, Any]:
         """How far a job is. Raises Refused."""
         folder = self._found(job)
-        fresh = {"state": "queued", "problem": None, "done": 0, "scored": 0, "failed": 0, "failures": []}
-        return {"id": job} | _read(folder / ABOUT) | fresh | _read(folder / STATE)
+        fresh: dict[str, Any] = {"id": job, "state": "queued", "problem": None, "failures": []}
+        fresh |= dict.fromkeys(("done", "scored", "failed"), 0)
+        return fresh | _read(folder / ABOUT) | _read(folder / STATE)
 
     def results(self, job: str, start: int) -> Iterator[bytes]:
         """Lines of a job's results from one row on. Raises Refused."""
