@@ -102,7 +102,7 @@ def test_too_many_rows_are_told_when_to_come_again_and_a_stop_finishes_what_was_
 
 def test_what_is_not_finished_in_time_is_handed_back(running: Any, server: Any, held: Any, until: Any) -> None:
     at = running("--grace", 0.2)
-    held(0)
+    go = held(0)
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(at.score, "r001")
         until(lambda: len(server.judged) == 1)
@@ -110,6 +110,7 @@ def test_what_is_not_finished_in_time_is_handed_back(running: Any, server: Any, 
         answer = waiting.result()
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "stopping")
     assert at.process.wait(30) == 0
+    go.set()
 
 
 def children(process: Any) -> list[int]:
