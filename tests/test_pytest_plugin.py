@@ -10,12 +10,9 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from command_line import fake, judge_file, own_cache, rows_file, server
 
 import judgesmith as js
 from judgesmith.asserting import Bar
-
-__all__ = ["fake", "judge_file", "own_cache", "rows_file", "server"]
 
 
 @pytest.fixture
@@ -34,9 +31,9 @@ def judge(server: Any, judge_file: Path) -> Iterator[js.Judge]:
 
 def test_bars_are_of_the_mean_or_of_the_lower_end_of_its_interval(judge: js.Judge) -> None:
     outputs = [f"good {score}" for score in (40, 60, 80)]
-    found = js.assert_judged(outputs, judge=judge, at_least=["mean>=60", "min>=40"])
-    assert (found["rows"], found["failed"], found["mean"]["value"], found["min"]["value"]) == (3, 0, 60.0, 40.0)
-    assert 40 <= found["mean"]["low"] < 60 < found["mean"]["high"] <= 80
+    stated = js.assert_judged(outputs, judge=judge, at_least=["mean>=60", "min>=40"])
+    assert (stated["rows"], stated["failed"], stated["mean"]["value"], stated["min"]["value"]) == (3, 0, 60.0, 40.0)
+    assert 40 <= stated["mean"]["low"] < 60 < stated["mean"]["high"] <= 80
     with pytest.raises(AssertionError, match=r"mean\.low>=60: mean 60\.000 \[") as failed:
         js.assert_judged(outputs, judge=judge, at_least="mean.low>=60")
     assert "  row 1: 40: good 40 (It says 40.)" in str(failed.value)
@@ -46,8 +43,8 @@ def test_bars_are_of_the_mean_or_of_the_lower_end_of_its_interval(judge: js.Judg
 
 def test_documents_are_drawn_whole(judge: js.Judge) -> None:
     rows = [{"source": f"s{n // 10}", "output": f"good {40 + 40 * (n // 10)}"} for n in range(20)]
-    found = js.assert_judged(rows, judge=judge, at_least="mean>=60")
-    assert (found["mean"]["low"], found["mean"]["high"]) == (40.0, 80.0)  # two documents: both may be the same one
+    stated = js.assert_judged(rows, judge=judge, at_least="mean>=60")
+    assert (stated["mean"]["low"], stated["mean"]["high"]) == (40.0, 80.0)  # two documents: both may be the same one
     one = [row | {"source": "s"} for row in rows]
     with pytest.raises(AssertionError, match="no interval over one document"):
         js.assert_judged(one, judge=judge, at_least="mean.low>=1")
@@ -112,8 +109,8 @@ TESTS = """
 import judgesmith as js
 
 def test_good(assert_judged):
-    found = assert_judged(["good 40", "good 80"], judge=js.load({judge!r}, api_base={base!r}), at_least="mean>=60")
-    assert found["failed"] == 0
+    stated = assert_judged(["good 40", "good 80"], judge=js.load({judge!r}, api_base={base!r}), at_least="mean>=60")
+    assert stated["failed"] == 0
 
 def test_bad(assert_judged):
     assert_judged(["good 40"], judge=js.load({judge!r}, api_base={base!r}), at_least="mean>=60")

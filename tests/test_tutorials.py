@@ -17,14 +17,12 @@ from typing import Any
 
 import pytest
 import typer
-from command_line import cli, own_cache, server
 from scripts import script
 
 from judgesmith.cli import main as command_line
 from judgesmith.errors import JudgesmithError
 from judgesmith.testing.server import Server
 
-__all__ = ["cli", "own_cache", "server"]
 ROOT = Path(__file__).resolve().parents[1]
 TUTORIALS = ROOT / "docs/pages/tutorials"
 tutorials = script("tutorials")

@@ -235,12 +235,12 @@ def test_no_name_from_a_file_reaches_anything_but_its_providers_own_host(
 def test_plain_names_are_openais_and_anthropics_in_litellms_tables() -> None:
     import litellm
 
-    found = set()
+    providers = set()
     for name in {*litellm.model_list_set, *litellm.model_cost, *ORDINARY, "gpt-4.evil.example", "o1.evil.example"}:
         if "/" not in name and is_listed(name):
             with suppress(litellm.exceptions.BadRequestError):  # nobody's
-                found.add(litellm.get_llm_provider(name)[1])
-    assert {"openai", "anthropic"} <= found <= {"openai", "text-completion-openai", "anthropic", "anthropic_text"}
+                providers.add(litellm.get_llm_provider(name)[1])
+    assert {"openai", "anthropic"} <= providers <= {"openai", "text-completion-openai", "anthropic", "anthropic_text"}
 
 
 def test_no_azure_deployment_is_taken_for_a_model_of_openais_own_host() -> None:
