@@ -339,7 +339,11 @@ class Columns:
         cells: dict[str, tuple[str, _Cells, _Cells]] = {}
         for aspect, (column, raters) in self.aspects.items():
             own = [("", record.get(column))] if column is not None else []
-            cells[aspect] = (column or raters[0], own, [(rater, record.get(rater)) for rater in raters])
+            cells[aspect] = (
+                raters[0] if column is None else column,
+                own,
+                [(rater, record.get(rater)) for rater in raters],
+            )
         if self.objects is not None:
             value = parsed(record.get(self.objects))
             given = value if isinstance(value, Mapping) else {OVERALL: value}
