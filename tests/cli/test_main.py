@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from patience import HANG
+from written import lines
 
 import judgesmith
 
@@ -22,7 +23,7 @@ def refused(done: Any, *parts: str) -> None:
     """Exit code 2, nothing on stdout, one line that says it; more of its kind where a file has several problems."""
     assert done.code == 2, done.err
     assert done.out == ""
-    line, *others = [line for line in done.err.splitlines() if not line.startswith(("at most ", "["))]
+    line, *others = [text for text in done.err.splitlines() if not text.startswith(("at most ", "["))]
     several = re.compile(r"\S+, row \d+|\.\.\. and \d+ more problems$|\(rows are counted from 1")
     assert all(map(several.match, others)), others
     for part in parts:
@@ -250,16 +251,12 @@ def test_show(server: Any, cli: Any, compile_: Any, rows_file: Rows, tmp_path: P
     words = cli("show", made)
     for part in ("openai/fake", "Accuracy", "Q=", "zero-shot", "rows.jsonl"):
         assert part in words.out
-    told = cli("show", made, "--json").json
+    told, saved = cli("show", made, "--json").json, json.loads(made.read_text())
     assert told["program"]["kind"] == "active-critic"
     assert re.fullmatch(r"[0-9a-f]{12}", told["fingerprint"])
-    assert {k: told[k] for k in ("task", "criteria", "state")} == {
-        k: json.loads(made.read_text())[k] for k in ("task", "criteria", "state")
-    }
-    first = rows.read_text().splitlines()[0]
+    assert all(told[name] == saved[name] for name in ("task", "criteria", "state"))
     prompt = cli("show", made, "--prompt", rows)
-    assert json.loads(first)["output"] in prompt.out
-    assert "Score: <number>" in prompt.out
+    assert lines(rows)[0]["output"] in prompt.out and "Score: <number>" in prompt.out
     assert server.asks == []  # no model is called
     messages = cli("show", made, "--prompt", rows, "--json").json["prompt"]
     (sent,) = messages.values()
@@ -273,12 +270,7 @@ def test_show(server: Any, cli: Any, compile_: Any, rows_file: Rows, tmp_path: P
 
 
 def test_the_models_are_listed_without_ollama(cli: Any) -> None:
-    done = cli("list", "models", "--json")
-    assert done.code == 0
-    names = [model["name"] for model in done.json["models"]]
-    assert any(name.startswith("local/") for name in names)
-    assert not any(name.startswith("ollama") for name in names)
-    assert "Ollama" in done.json["ollama_problem"]
-    words = cli("list", "models")
-    assert words.code == 0
-    assert "Ollama" in words.out
+    listed = cli("list", "models", "--json").json
+    makers = {model["name"].partition("/")[0] for model in listed["models"]}
+    assert "local" in makers and not any(name.startswith("ollama") for name in makers)
+    assert "Ollama" in listed["ollama_problem"] and "Ollama" in cli("list", "models").out

@@ -47,12 +47,6 @@ def test_no_line_is_too_long_and_no_word_is_broken(
     words = set(text.split())
     assert {"judge", *ASPECTS, "average", "close_judge", "nothing", "rests", "ceiling"} <= words
     assert "\x1b" not in text
-
-
-def test_every_aspect_of_every_judge_is_shown_once_a_level(
-    several: MetaEvaluation, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text = "\n".join(shown(several, 80, monkeypatch))
     (pivot,) = [one for one in pivots(several) if one.coefficient == "spearman"]
     assert pivot.columns == (*ASPECTS, "average")
     for entry in (entry for line in pivot.lines for entry in line.entries if entry is not None):
