@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -94,7 +95,9 @@ def read_judged(sources: Sequence[str], wanted: Wanted) -> Judged:
         raise OptionError(
             f"{base.origin}: there is no judge's score in it; name one with --judge COLUMN, --judge metric/rougeL"
         )
-    _mark_seen(joined)
+    # Rows that a saved judge was compiled from, and their near duplicates.
+    seen = Seen(*(artifact.read(judge.path).provenance for judge in joined.live))
+    joined.seen |= {i for i, row in enumerate(joined.rows) if seen.knows(row.source, row.output)}
     if wanted.unseen:
         _leave_out(joined)
     elif joined.seen:
@@ -103,12 +106,6 @@ def read_judged(sources: Sequence[str], wanted: Wanted) -> Judged:
             "out with --unseen"
         )
     return joined
-
-
-def _mark_seen(joined: Judged) -> None:
-    """Know the rows again that a saved judge was compiled from, and their near duplicates."""
-    seen = Seen(*(artifact.read(judge.path).provenance for judge in joined.live))
-    joined.seen |= {i for i, row in enumerate(joined.rows) if seen.knows(row.source, row.output)}
 
 
 def _leave_out(joined: Judged) -> None:
@@ -214,7 +211,9 @@ def _verdicts(joined: Judged, files: Sequence[File], file: File, specs: Sequence
     if any(spec.column in ("verdict.score", "judge_score") for spec in specs) and len(files) == 1:
         return
     where = _pairs(joined, file)
-    name = _free(file.origin.split(".")[0] or "judge", joined.judges)
+    stem = file.origin.split(".")[0] or "judge"
+    names = itertools.chain([stem], (f"{stem} ({k})" for k in itertools.count(2)))
+    name = next(name for name in names if name not in joined.judges)
     verdicts = [verdict_of(record) or {} for record in file.records]
     scores = np.full(len(joined.rows), np.nan)
     said: list[tuple[Any, Any]] = [(None, None)] * len(joined.rows)
@@ -244,8 +243,3 @@ def _judged_aspects(files: Sequence[File], specs: Sequence[Spec]) -> list[str]:
         judged |= {plain_name(name) for name in aspects_of([verdict_of(record) or {} for record in file.records])}
     known = dict.fromkeys(name for row in files[0].rows for name in row.scores)
     return [name for name in known if plain_name(name) in judged]
-
-
-def _free(name: str, taken: Iterable[str]) -> str:
-    names = set(taken)
-    return next(n for n in (name, *(f"{name} ({k})" for k in range(2, 1000))) if n not in names)

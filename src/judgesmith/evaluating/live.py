@@ -121,18 +121,13 @@ def _judge_rows(
             limits.check(summary.failed, summary.rows, verdict.failure)
     joined.judges[live.name] |= dict.fromkeys(aspects, np.array([verdict.score for verdict in verdicts]))
     own_categories(joined, live.name, [(verdict.category, verdict.passed) for verdict in verdicts], aspects)
-    _compare_scales(joined, live.name, aspects, judge)
-    return LiveRun(live.name, live.path, judge.lm.name, summary, meter.usage - before)
-
-
-def _compare_scales(joined: Judged, name: str, aspects: Sequence[str], judge: Judge) -> None:
-    """Know a judge whose scale is that of human ratings; a note where it is not."""
     other = [a for a in aspects if a in joined.scales and joined.scales[a] != (judge.scale.low, judge.scale.high)]
     if other:
         scales = dict.fromkeys(str(Scale(*joined.scales[a])) for a in other)
         joined.notes.append(
-            f"{name} scores on {judge.scale}, human {some(other)} on {some(scales)}: correlations do not depend on "
-            "that, errors on the scale do; --scale LOW HIGH corrects a scale that was inferred wrongly"
+            f"{live.name} scores on {judge.scale}, human {some(other)} on {some(scales)}: correlations do not depend "
+            "on that, errors on the scale do; --scale LOW HIGH corrects a scale that was inferred wrongly"
         )
-    if not other:
-        joined.on_scale.add(name)
+    else:
+        joined.on_scale.add(live.name)
+    return LiveRun(live.name, live.path, judge.lm.name, summary, meter.usage - before)
