@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import judgesmith as js
-from judgesmith.asserting import Bar
+from judgesmith.adapters.asserting import Bar
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ def test_the_plug_in_in_a_pytest_of_its_own(judge: js.Judge, judge_file: Path, s
 
 def test_the_plug_in_costs_nothing_before_it_is_used() -> None:
     code = (
-        "import sys, pytest; before = set(sys.modules); import judgesmith.pytest_plugin; "
+        "import sys, pytest; before = set(sys.modules); import judgesmith.adapters.pytest_plugin; "
         "print(sorted(n for n in set(sys.modules) - before if n.partition('.')[0] not in ('judgesmith', 'lazy_loader')"
         " and n.partition('.')[0] not in sys.stdlib_module_names))"
     )

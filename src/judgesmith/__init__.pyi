@@ -1,5 +1,7 @@
 """The public names and where they live: read by type checkers, and by lazy_loader when a name is first used."""
 
+from .adapters.asserting import assert_agreement as assert_agreement
+from .adapters.asserting import assert_judged as assert_judged
 from .adapters.deepeval import deepeval_metric as deepeval_metric
 from .adapters.inspect_ai import inspect_scorer as inspect_scorer
 from .adapters.ragas import ragas_metric as ragas_metric
@@ -10,8 +12,6 @@ from .agreement.estimation import estimate as estimate
 from .agreement.meta.evaluation import MetaEvaluation as MetaEvaluation
 from .agreement.meta.evaluation import meta_evaluate as meta_evaluate
 from .agreement.replacement import alternative_annotator_test as alternative_annotator_test
-from .asserting import assert_agreement as assert_agreement
-from .asserting import assert_judged as assert_judged
 from .datasets.loading import read_labels as read_labels
 from .datasets.records import Labels as Labels
 from .errors import ArtifactError as ArtifactError

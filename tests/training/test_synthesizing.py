@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from judgesmith.datasets.synthetic import read_synthetic
 from judgesmith.errors import BudgetError, OptionError
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.pointwise.direct import DirectScorer
@@ -17,6 +16,7 @@ from judgesmith.running.console import Watch
 from judgesmith.running.limits import Limits
 from judgesmith.testing.scripted import MakeScripted, scripted_models
 from judgesmith.training.synthesizing import Synthesis, SynthesisOptions
+from judgesmith.training.synthetic import read_synthetic
 
 WORDS = (
     "the", "old", "ferry", "left", "a", "harbour", "at", "dawn", "and", "reached", "some", "island", "before", "noon",

@@ -23,7 +23,6 @@ from tiny_model import write_tiny_model  # noqa: E402
 
 import judgesmith as js  # noqa: E402
 from judgesmith.datasets.splits import Split, holdout_split  # noqa: E402
-from judgesmith.datasets.synthetic import SyntheticError, SyntheticRow  # noqa: E402
 from judgesmith.errors import ModelError, OptionError  # noqa: E402
 from judgesmith.programs.models.lm import LanguageModel, language_model  # noqa: E402
 from judgesmith.programs.progress import Silent  # noqa: E402
@@ -33,6 +32,7 @@ from judgesmith.training.distilled.marking import MOST_TOKENS  # noqa: E402
 from judgesmith.training.distilled.student import ADAPTER, Shape, Student  # noqa: E402
 from judgesmith.training.distilling import Distillation  # noqa: E402
 from judgesmith.training.loop import Example, Training, TrainOptions  # noqa: E402
+from judgesmith.training.synthetic import SyntheticError, SyntheticRow  # noqa: E402
 
 SUPPORT = Path(__file__).parents[1] / "support"
 LEVELS = ("dreadful", "poor", "fair", "good", "superb")

@@ -1,2 +1,2 @@
-"""Saved judges inside frameworks that teams have: Inspect, DeepEval, Ragas. One file each; a row without a score is an
+"""Saved judges inside frameworks that teams have: Inspect, DeepEval, Ragas, pytest. A row without a score is an
 error there, never 0. (MLflow's scorer stands in `mlflow.logging`.)"""

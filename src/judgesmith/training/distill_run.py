@@ -13,7 +13,6 @@ from ..compiling.run import judge_in_words
 from ..datasets.loading import read_labels
 from ..datasets.records import Labels, Row
 from ..datasets.splits import Split
-from ..datasets.synthetic import SyntheticRow
 from ..errors import OptionError
 from ..optimizers.compiling import level_for
 from ..parts import option
@@ -31,6 +30,7 @@ from .distilled.judge import DistilledJudge
 from .distilled.student import training_modules
 from .distilling import CHECKPOINT, Distillation, DistillReport, split_of, synthetic_rows
 from .loop import TrainOptions
+from .synthetic import SyntheticRow
 
 if TYPE_CHECKING:
     from .command import Distill

@@ -20,7 +20,6 @@ from ..agreement.significance import Difference
 from ..datasets.loading import read_labels
 from ..datasets.records import Labels, Row
 from ..datasets.splits import Split, assert_disjoint, holdout_split
-from ..datasets.synthetic import SyntheticRow, read_synthetic
 from ..errors import LabelsError, OptionError
 from ..optimizers.compiling import level_for
 from ..optimizers.examples import (
@@ -52,6 +51,7 @@ from .distilled.student import Shape, Student, training_modules
 from .loop import Example, Trained, Training, TrainOptions
 from .processes import Processes
 from .synthesizing import apart_from
+from .synthetic import SyntheticRow, read_synthetic
 
 #: Fewer rows, or rows of fewer groups, tell nothing about which epoch is best.
 FEWEST_TO_STOP = 6

@@ -23,7 +23,6 @@ from ..datasets.duplicates import shared
 from ..datasets.loading import iter_rows
 from ..datasets.perturbations.registry import Pair, Perturbation, Text, find_perturbations, pairs_of
 from ..datasets.records import Row
-from ..datasets.synthetic import SyntheticRow, read_synthetic
 from ..errors import BudgetError, OptionError
 from ..likeness import folded
 from ..parts import Options, option
@@ -41,6 +40,7 @@ from ..running.settings import Catalogue, Owner
 from ..scoring.scoring import Run, item_of, score_rows
 from ..signatures.values import Criterion, Item
 from .distilled.marking import MarkedLayout, error_text
+from .synthetic import SyntheticRow, read_synthetic
 
 
 class SynthesisOptions(Options):

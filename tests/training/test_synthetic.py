@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from judgesmith.datasets.synthetic import read_synthetic
 from judgesmith.errors import LabelsError
+from judgesmith.training.synthetic import read_synthetic
 
 GOOD: dict[str, Any] = {
     "format": "judgesmith.synthetic/1", "id": "1", "source": "A source.", "output": "An output.", "doc_id": "d",

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .errors import OptionError
+from ..errors import OptionError
 
 if TYPE_CHECKING:
-    from .programs.judge import Judge
-    from .programs.models.lm import Connection
-    from .signatures.values import Item, Verdict
+    from ..programs.judge import Judge
+    from ..programs.models.lm import Connection
+    from ..signatures.values import Item, Verdict
 
 STATISTICS = ("mean", "passed", "min")
 ROUNDS, CONFIDENCE = 2000, 0.95
@@ -79,8 +79,8 @@ def assert_judged(
     Raises: AssertionError, with the reasons and the lowest rows; OptionError for no outputs or a bar that is none;
     LabelsError, ArtifactError and ModelError as reading the rows and opening the judge do.
     """
-    from .programs import artifact
-    from .programs.judge import Judge
+    from ..programs import artifact
+    from ..programs.judge import Judge
 
     bars = [Bar.parse(bar) for bar in ([at_least] if isinstance(at_least, str) else at_least)]
     made = judge if isinstance(judge, Judge) else artifact.load(judge, lm=lm, connection=connection)
@@ -134,7 +134,7 @@ def assert_agreement(
     import io
     import json
 
-    from .cli.main import app
+    from ..cli.main import app
 
     options = [("--judge", judge), ("--human", human), ("--fail-under", at_least)]
     words = [word for name, value in options if value is not None for word in (name, str(value))]
@@ -149,9 +149,9 @@ def assert_agreement(
 
 
 def _items(outputs: Any) -> Iterator[Item]:
-    from .datasets.loading import iter_rows
-    from .programs.judge import rows_of
-    from .signatures.values import Item
+    from ..datasets.loading import iter_rows
+    from ..programs.judge import rows_of
+    from ..signatures.values import Item
 
     if isinstance(outputs, str | Path):
         for row, _ in iter_rows(Path(outputs)):
@@ -178,7 +178,7 @@ def _interval(values: Sequence[float], groups: Iterable[object], seed: int) -> t
     """Of the mean, by drawing whole groups again; NaN for a single group."""
     import numpy as np
 
-    from .agreement.resampling import estimates_of, sums_by
+    from ..agreement.resampling import estimates_of, sums_by
 
     _, codes = np.unique([repr(group) for group in groups], return_inverse=True)
     sums = sums_by(codes, np.array(values), np.ones(len(values)))
@@ -214,7 +214,7 @@ def _lowest(items: Sequence[Item], verdicts: Sequence[Verdict]) -> Iterator[str]
 
 def _line(words: str) -> str:
     """A text of unknown origin on one line of bounded length."""
-    from .running.plain import one_line
+    from ..running.plain import one_line
 
     line = words[: len(words) - len(words.lstrip())] + one_line(words)
     return line if len(line) <= 4 * WIDTH else line[: 4 * WIDTH] + " …"
