@@ -53,7 +53,7 @@ ABLATION = (
 )  # fmt: skip
 #: From the cheapest to the dearest; those that are not registered are left out.
 OPTIMIZERS = (
-    "none", "labeled-few-shot", "knn", "random-search", "random-search+racing", "optuna", "mipro", "gepa",
+    "none", "labeled-few-shot", "random-search", "random-search+racing", "optuna", "mipro", "gepa",
 )  # fmt: skip
 
 

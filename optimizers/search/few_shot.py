@@ -1,5 +1,5 @@
-"""Demonstrations without a search: some labelled rows as they are, those most like each input, or none. Judged and
-recorded like what a search finds, so that a search can be compared with them."""
+"""Demonstrations without a search: some labelled rows as they are, or none. Judged and recorded like what a search
+finds, so that a search can be compared with them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 
 from ...parts import option
-from ...programs.prompting.neighbours import MOST_SHOWN, Neighbours, fits_pool
 from ..registry import optimizers
 from .base import (
     Demonstrations,
     DemonstrationSearch,
     DemoOptions,
     Proposal,
-    RacingOptions,
     SearchContext,
     SureOptions,
 )
@@ -54,42 +52,6 @@ class LabeledFewShot(DemonstrationSearch):
             picked = list(first.values())[: self.max_demos]
         program = labelled.shown_by(context.base, picked, "labels")
         self.judge(context, Proposal("labeled few-shot", "labels", picked, program))
-
-
-@optimizers.register
-class KnnFewShot(DemonstrationSearch):
-    """Each input's own demonstrations: the labelled rows that are most like it
-    (`programs.prompting.neighbours`), one of a group.
-
-    Candidates are prompts with 2, 4 and max_demos of them, as far as max_demos allows. A training row is judged without
-    its own group among them, as everywhere. The pool is kept in the artifact; of more rows than it may hold, `seed`
-    draws some. Prompts share less than with the same demonstrations for all, so that local models take longer.
-    """
-
-    name = "knn"
-    about = "for each output the labelled rows that are most like it as demonstrations"
-    uses_teacher = False
-
-    class Options(RacingOptions, SureOptions):
-        max_demos: int = option(4, "Demonstrations in a prompt at most.", ge=1, le=MOST_SHOWN)
-
-    def evaluations(self) -> int:
-        return 1 + len(self._sizes())
-
-    def _sizes(self) -> list[int]:
-        return sorted({k for k in (2, 4, self.max_demos) if k <= self.max_demos})
-
-    def explore(self, context: SearchContext) -> None:
-        order = np.random.default_rng([self.seed, 2]).permutation(len(context.pool)).tolist()
-        fields = ("source", "output", "context", "reference")
-        texts = [[context.pool[i].get(name) or "" for name in fields] for i in order]
-        pool = sorted(order[place] for place in fits_pool(texts))
-        for shown in self._sizes():
-            program = Demonstrations(context, self, None).shown_by(context.base, pool, "labels")
-            for predictor in program.taught():
-                predictor.demos = Neighbours(shown, predictor.demos)
-            # A candidate counts as many demonstrations as one of its prompts has; which, each input says.
-            self.judge(context, Proposal(f"{shown} nearest of {len(pool)}", "labels", pool[:shown], program))
 
 
 @optimizers.register

@@ -25,7 +25,6 @@ from ..models.as_dspy import Quiet, listeners, without_system
 from ..models.lm import LanguageModel, language_model
 from ..models.transport import Message, Reply, Request
 from .layouts import Layout, Read, unmarked
-from .neighbours import Neighbours
 from .saved import SavedPredictor, saved_predictor, signature_hash
 
 #: What is sent to a model whose answer could not be read. In those words, small ones take the judged text for
@@ -77,13 +76,10 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
         self.layout = layout
 
     def demos_for(self, inputs: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-        """The demonstrations in the prompt of the row under judgement: those that it may see, and of a pool
-        (`Neighbours`) those that are most like it."""
+        """The demonstrations in the prompt of the row under judgement: those that it may see."""
         allowed = row_context.allowed(
             self.demos, Item(inputs.get("output") or "", inputs.get("source") or "", group=row_context.group())
         )
-        if isinstance(self.demos, Neighbours):
-            return self.demos.nearest(inputs, allowed)
         return [self.demos[number] for number in allowed]
 
     def messages(self, inputs: Mapping[str, Any], *, group: str | None = None) -> list[Message]:

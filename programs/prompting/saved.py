@@ -12,7 +12,6 @@ import dspy
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from ...signatures.values import CriterionScore
-from .neighbours import MOST_SHOWN, Neighbours
 
 Text = Annotated[str, StringConstraints(max_length=400_000)]
 Short = Annotated[str, StringConstraints(max_length=400)]
@@ -55,12 +54,10 @@ class SavedDemo(Part):
 class SavedPredictor(Part):
     instructions: Text
     demos: Annotated[list[SavedDemo], Field(max_length=256)]
-    neighbours: Annotated[int, Field(ge=1, le=MOST_SHOWN)] | None = None
     fields: Short | None = None
 
     def demonstrations(self) -> list[dict[str, Any]]:
-        demos = [demo.demonstration() for demo in self.demos]
-        return demos if self.neighbours is None else Neighbours(self.neighbours, demos)
+        return [demo.demonstration() for demo in self.demos]
 
 
 def signature_hash(signature: type[dspy.Signature]) -> str:
@@ -72,7 +69,6 @@ def signature_hash(signature: type[dspy.Signature]) -> str:
 def saved_predictor(signature: type[dspy.Signature], demos: Sequence[Any]) -> dict[str, Any]:
     return {
         "instructions": signature.instructions,
-        **({"neighbours": demos.shown} if isinstance(demos, Neighbours) else {}),
         "demos": [_saved_demo(demo) for demo in demos],
     }
 

@@ -28,7 +28,6 @@ from .optimizers.budget import Budget as Budget
 from .optimizers.dspy.searches import GEPASearch as GEPASearch
 from .optimizers.dspy.searches import MIPROSearch as MIPROSearch
 from .optimizers.front import compile as compile
-from .optimizers.search.few_shot import KnnFewShot as KnnFewShot
 from .optimizers.search.few_shot import LabeledFewShot as LabeledFewShot
 from .optimizers.search.optuna import OptunaSearch as OptunaSearch
 from .optimizers.search.random import CorrelationRandomSearch as CorrelationRandomSearch

@@ -38,8 +38,6 @@ class TestEveryOptimizer(OptimizerContract):
     ("name", "options"),
     [
         ("labeled-few-shot", {"max_demos": 0}),
-        ("knn", {"max_demos": 0}),
-        ("knn", {"max_demos": 65}),
         ("optuna", {"trials": -1}),
         ("optuna", {"startup": 0}),
         ("optuna", {"sure": 1.0}),

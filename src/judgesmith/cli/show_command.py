@@ -116,12 +116,9 @@ def _history(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _show_demonstrations(name: str, demos: Any, judge: Judge) -> None:
-    from ..programs.prompting.neighbours import Neighbours
-
-    text = f"{len(demos)} demonstrations"
-    if isinstance(demos, Neighbours):
-        text = f"for each output the {demos.shown} most similar of {len(demos)} labelled rows"
-    table = Table([Column("score", "s"), "by", "source", "output", "explanation"], f"{name}: {text}")
+    table = Table(
+        [Column("score", "s"), "by", "source", "output", "explanation"], f"{name}: {len(demos)} demonstrations"
+    )
     for demo in demos[:MOST_DEMOS_SHOWN]:
         table.add(
             number(judge.scale.from_percent(demo["score"])),

@@ -193,8 +193,8 @@ def test_an_artifact_with_what_is_no_head_is_refused(tmp_path: Path) -> None:
         ((None, None), "openai/gpt-4o", (), "active-critic", "random-search"),
         ((None, None), "openai/gpt-4o", ("reader",), "readings", "none"),
         ((None, None), None, (), "active-critic", "random-search"),
-        (("direct", "knn"), "local/smollm2-135m", (), "direct", "knn"),
-        ((None, "knn"), "local/smollm2-135m", (), "readings", "knn"),
+        (("direct", "labeled-few-shot"), "local/smollm2-135m", (), "direct", "labeled-few-shot"),
+        ((None, "labeled-few-shot"), "local/smollm2-135m", (), "readings", "labeled-few-shot"),
     ],
 )
 def test_the_method_that_is_taken(
