@@ -16,5 +16,5 @@ readings: Registry[type[Any]] = Registry(
 )
 #: Metrics that compare an output with a text, by name.
 metrics: Registry[type[Any]] = Registry(
-    "metric", packages=("judgesmith.programs.metrics", "judgesmith.programs.baselines"), group="judgesmith.metrics"
+    "metric", packages=("judgesmith.programs.baselines",), group="judgesmith.metrics"
 )

@@ -1,8 +1,8 @@
 """Racing: a candidate is judged on growing blocks of rows, and dropped when it falls behind the best so far for good.
 
 What decides is the agreement on all rows, of which those seen are a part: the rows still to come can change less and
-less. Simulated with 11 synthetic judges and 30 to 300 rows (`experiments/bench/racing.py`), it takes 62 % of the calls
-and chooses judges whose true Q is .006 lower on average.
+less. Simulated with 11 synthetic judges and 30 to 300 rows (`experiments/results/optimizers.md`), it takes 62 % of the
+calls and chooses judges whose true Q is .006 lower on average.
 """
 
 from __future__ import annotations

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from judgesmith.errors import MissingExtraError, OptionError
-from judgesmith.programs.metrics import ReferenceMetric, reference_metric
+from judgesmith.programs.baselines.overlap import ReferenceMetric
+from judgesmith.programs.metrics import reference_metric
 from judgesmith.programs.registry import metrics
 from judgesmith.testing import MetricContract
 
-METRICS = [name for name, part in metrics.parts().items() if ".baselines." not in part.__module__]
+METRICS = [name for name, part in metrics.parts().items() if part.__module__.endswith(".overlap")]
 PACKAGES = ("rouge_score", "sacrebleu")
 
 
@@ -60,7 +61,7 @@ def test_a_row_without_a_reference_has_no_score(metric: ReferenceMetric) -> None
 
 
 def test_an_unknown_metric_names_the_known_ones() -> None:
-    with pytest.raises(OptionError, match=r"no metric metric/nist; there are metric/rouge1, .*metric/chrf"):
+    with pytest.raises(OptionError, match=r"no metric metric/nist; there are .*metric/rouge1, .*metric/chrf"):
         reference_metric("metric/nist")
 
 
