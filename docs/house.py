@@ -14,8 +14,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PICTURE = ROOT / "docs/pages/assets/house.svg"
 BUDGET = {"core": 35_000, "production": 50_000, "tests": 30_000}
-#: The house is still above its budget: no part may grow beyond this. Each cut lowers these numbers.
-CEILING = {"core": 43_600, "production": 60_100, "tests": 39_700}
+#: The tests are still above theirs: they must not grow beyond this, and each cut lowers it.
+CEILING = BUDGET | {"tests": 31_600}
 LIBRARY = ("signatures", "programs", "optimizers", "datasets")
 #: What can stand apart from the core, by its folder.
 APART = (
@@ -137,10 +137,9 @@ def main() -> int:
         print(f"{count:7,} lines {statements[room]:7,} statements  {room}")
     counted, wrong = totals(lines), []
     for name, count in counted.items():
-        budget, most = BUDGET[name], max(BUDGET[name], CEILING[name])
-        print(f"{name}: {count:,} lines, budget {budget:,}, ceiling {most:,}; {totals(statements)[name]:,} statements")
-        if count > most:
-            wrong.append(f"{name}: {count:,} lines are more than the {most:,} of docs/house.py; take some away")
+        print(f"{name}: {count:,} lines, budget {BUDGET[name]:,}; {totals(statements)[name]:,} statements")
+        if count > CEILING[name]:
+            wrong.append(f"{name}: {count:,} lines; there may be {CEILING[name]:,} (docs/house.py): take some away")
     if "--draw" in sys.argv:
         draw(PICTURE)
     sys.stderr.write("".join(f"{line}\n" for line in wrong))

@@ -53,6 +53,3 @@ def compile(
     made.report = report
     made._compiled = False  # DSPy leaves what is frozen out of the state of a program around it
     return made
-
-
-__all__ = ["compile"]

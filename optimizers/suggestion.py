@@ -22,8 +22,6 @@ import scipy
 from ..agreement.correlation import Codes, Vector, id_codes, vector
 from ..errors import OptionError
 
-__all__ = ["Suggestion", "suggest"]
-
 #: Neighbours that a row is compared with, to know whether it resembles others, and the share that are taken last.
 NEIGHBOURS, ODD = 5, 0.05
 #: What the disagreement of readings counts beside the distance.

@@ -34,8 +34,6 @@ class Peer:
     file: Path
     environment: str | None = None
     requirements: tuple[str, ...] = ()
-    alone: tuple[str, ...] = ()
-    """Requirements that are installed without their own, where those are large and not needed."""
     variant: str = ""
     reported: tuple[str, ...] = ()
     """Packages whose versions go into the results."""
@@ -53,17 +51,7 @@ def _mlflow(variant: str) -> Peer:
 PEERS: dict[str, Peer] = {
     "dspy": Peer(HERE / "peer_dspy.py", reported=("dspy", "litellm")),
     "mlflow": _mlflow("default"),
-    "mlflow-simba": _mlflow("simba"),
     "mlflow-gepa": _mlflow("gepa"),
-    # It declares PyTorch and Transformers, several GB, for metrics that are not its LLM judge. From DSPy 3 on, its
-    # search for demonstrations fails on each draw (an evaluation is no float there) and leaves the judge without any.
-    "autometrics": Peer(
-        HERE / "peer_autometrics.py",
-        "autometrics",
-        ("dspy==2.6.27", "diskcache==5.6.3", "platformdirs", "numpy", "scipy", "pandas", "tqdm"),
-        alone=("autometrics-ai==0.1.0",),
-        reported=("autometrics-ai", "dspy", "litellm"),
-    ),
     "deepeval": Peer(HERE / "peer_deepeval.py", "deepeval", ("deepeval==4.3.1",), reported=("deepeval", "openai")),
 }
 
@@ -76,18 +64,16 @@ def interpreter(peer: Peer, folder: Path, say: Callable[[str], None] = lambda te
     if peer.environment is None:
         return Path(sys.executable)
     home = folder.absolute() / peer.environment  # the peer runs in another working directory
-    marker, wanted = home / "judgesmith-peer.json", json.dumps([*peer.requirements, "alone", *peer.alone])
+    marker, wanted = home / "judgesmith-peer.json", json.dumps(peer.requirements)
     python = home / "bin/python"
     try:
         if python.exists() and marker.exists() and marker.read_text(encoding="utf-8") == wanted:
             return python
-        say(f"making an environment with {', '.join([*peer.requirements[:1], *peer.alone])}")
+        say(f"making an environment with {peer.requirements[0]}")
         shutil.rmtree(home, ignore_errors=True)
         home.parent.mkdir(parents=True, exist_ok=True)
         _run([sys.executable, "-m", "venv", str(home)])
-        for extra, names in (([], peer.requirements), (["--no-deps"], peer.alone)):
-            if names:
-                _run([str(python), "-m", "pip", "install", "--quiet", "--no-input", *extra, *names])
+        _run([str(python), "-m", "pip", "install", "--quiet", "--no-input", *peer.requirements])
         marker.write_text(wanted, encoding="utf-8")
     except OSError as error:
         raise PeerFailed(f"does not install here: {home}: {error.strerror or error}; pass another --envs") from error

@@ -1,4 +1,4 @@
-"""MLflow's `make_judge` and `judge.align`: by default (MemAlign), by SIMBA or by GEPA, as the job's `variant` says.
+"""MLflow's `make_judge` and `judge.align`: by default (MemAlign) or by GEPA, as the job's `variant` says.
 
 Its optimizers compare a judge's answer with people's as labels that are equal or not, so human ratings become five
 levels. MemAlign looks for similar training rows with an embedding model; where there is none, hashed words stand in.
@@ -20,19 +20,6 @@ def level(percent: float) -> int:
     return 1 + min(4, max(0, int(percent // 20)))
 
 
-def simba_settings(max_calls: int, rows: int, batch: int) -> dict[str, int]:
-    """The most candidates (DSPy's default: 6) that leave two steps within the calls, and the steps (default: 8).
-
-    A step tries each candidate twice on a batch and reflects once on each; at the end the best of each step, and the
-    program as it was, are tried on all rows.
-    """
-    for candidates in (6, 5, 4, 3, 2):
-        steps = (max_calls - (candidates + 1) * rows) // (candidates * (2 * batch + 1))
-        if steps >= 2:
-            return {"num_candidates": candidates, "max_steps": min(8, steps)}
-    return {"num_candidates": 2, "max_steps": 1}
-
-
 def gepa_calls(max_calls: int, rows: int) -> int:
     """Calls for the metric: about one in seven is a reflection, and a last look at all rows may go over the limit."""
     return max(2 * rows, max_calls * 6 // 7 - rows)
@@ -42,18 +29,10 @@ def optimizer_for(variant: str, job: dict[str, Any]) -> Any:
     from mlflow.genai.judges.optimizers import (  # type: ignore[import-not-found,unused-ignore]
         GEPAAlignmentOptimizer,
         MemAlignOptimizer,
-        SIMBAAlignmentOptimizer,
     )
 
-    rows = len(job["train"])
-    if variant == "simba":
-        batch = min(10, rows)
-        settings = simba_settings(job["max_calls"], rows, batch)
-        job["settings"] = {"optimizer": "SIMBA", **settings, "batch": batch}
-        # Seed 0 would be taken for "no seed given".
-        return SIMBAAlignmentOptimizer(MODEL, batch_size=batch, seed=job["seed"] + 1, simba_kwargs=settings)
     if variant == "gepa":
-        calls = gepa_calls(job["max_calls"], rows)
+        calls = gepa_calls(job["max_calls"], len(job["train"]))
         job["settings"] = {"optimizer": "GEPA", "max_metric_calls": calls}
         return GEPAAlignmentOptimizer(MODEL, max_metric_calls=calls, gepa_kwargs={"seed": job["seed"]})
     job["settings"] = {"optimizer": "MemAlign (the default)", "embeddings": "hashed words"}

@@ -95,7 +95,7 @@ def check_settings(given: Mapping[str, Any], where: str, beside: Sequence[str] =
             raise OptionError(f"{where}: there is no option {key!r}{nearest(name, [*declared(), *beside])}")
         result[name] = _checked(declared()[name], value, f"{where}, {key}")
         registry = {"method": judges, "optimizer": optimizers}.get(name)
-        if registry is not None and value not in registry:
+        if registry is not None:
             registry.get(value)  # raises with the nearest name
     return result
 

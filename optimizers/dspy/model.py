@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Self
+from unittest import mock
 
 import dspy
 from dspy.utils.exceptions import AdapterParseError
@@ -123,9 +124,5 @@ def _no_gepa_bar() -> Iterator[None]:
     except ImportError:
         yield
         return
-    loud = gepa_engine.tqdm
-    gepa_engine.tqdm = partial(loud, disable=True)
-    try:
+    with mock.patch.object(gepa_engine, "tqdm", partial(gepa_engine.tqdm, disable=True)):
         yield
-    finally:
-        gepa_engine.tqdm = loud

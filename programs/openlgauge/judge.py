@@ -372,6 +372,3 @@ class OpeNLGauge(OneAspectJudge):
 def _lost(error: CallError) -> Answer:
     """A call that gave no answer, for what it cost and what the model said."""
     return Answer(Read({}), getattr(error, "usage", None) or Usage(), tuple(getattr(error, "raw", ())))
-
-
-__all__ = ["Member", "OpeNLGauge"]

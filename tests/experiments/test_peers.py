@@ -12,8 +12,6 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from misbehaving_server import COMPLETION, Say, Server
 
 from judgesmith.datasets.records import Labels, Row
@@ -336,13 +334,13 @@ def test_an_environment_is_made_once_and_again_when_its_versions_change(
             python.touch()
 
     monkeypatch.setattr(environments, "_run", pretend)
-    old = Peer(Path("x.py"), "some", ("a==1", "b==2"), alone=("c==3",))
+    old = Peer(Path("x.py"), "some", ("a==1", "b==2"))
     assert interpreter(old, tmp_path) == tmp_path / "some" / "bin" / "python"
-    assert [c[-2:] for c in ran[1:]] == [["a==1", "b==2"], ["--no-deps", "c==3"]]
+    assert [c[-2:] for c in ran[1:]] == [["a==1", "b==2"]]
     interpreter(old, tmp_path)
-    assert len(ran) == 3
+    assert len(ran) == 2
     interpreter(Peer(Path("x.py"), "some", ("a==9",)), tmp_path)
-    assert len(ran) == 5
+    assert len(ran) == 4
 
 
 def test_an_installation_that_fails_says_what_pip_said(tmp_path: Path) -> None:
@@ -354,27 +352,13 @@ def test_an_installation_that_fails_says_what_pip_said(tmp_path: Path) -> None:
 def test_every_foreign_peer_s_own_package_is_pinned() -> None:
     for name, peer in PEERS.items():
         assert peer.file.is_file(), name
-        assert peer.environment is None or "==" in (*peer.alone, *peer.requirements)[0], name
+        assert peer.environment is None or "==" in peer.requirements[0], name
 
 
 # --- settings from the number of calls --------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=60)
-@given(st.integers(1, 5000), st.integers(10, 100))
-def test_simba_plans_no_more_calls_than_there_are(max_calls: int, rows: int) -> None:
-    plan = peer_mlflow.simba_settings(max_calls, rows, 10)
-    candidates, steps = plan["num_candidates"], plan["max_steps"]
-    assert 2 <= candidates <= 6
-    assert 1 <= steps <= 8
-    planned = steps * candidates * 21 + (candidates + 1) * rows
-    assert planned <= max_calls or (candidates, steps) == (2, 1)
-
-
 def test_settings_by_hand() -> None:
-    # 400 calls, 40 rows: with 4 candidates, (400 - 5 * 40) // (4 * 21) = 2 steps; with 5, (400 - 240) // 105 = 1.
-    assert peer_mlflow.simba_settings(400, 40, 10) == {"num_candidates": 4, "max_steps": 2}
-    assert peer_mlflow.simba_settings(5000, 40, 10) == {"num_candidates": 6, "max_steps": 8}
     assert peer_mlflow.gepa_calls(420, 40) == 320  # 420 * 6 / 7 - 40
     assert peer_dspy.candidates_for(400, 40) == 7  # 10 looks at all rows, 3 of them without chance
     assert [peer_mlflow.level(p) for p in (0, 19.9, 20, 50, 99.9, 100)] == [1, 1, 2, 3, 5, 5]

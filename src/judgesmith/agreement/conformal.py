@@ -25,8 +25,6 @@ import scipy
 from ..errors import OptionError
 from .correlation import Codes, Vector, id_codes, vector
 
-__all__ = ["conformal_quantile", "coverage_of", "deferred", "independent_rows"]
-
 
 def conformal_quantile(errors: npt.ArrayLike, coverage: float, *, documents: Iterable[Hashable] | None = None) -> float:
     """The size that the error of a new document's row stays within with probability `coverage` or more.

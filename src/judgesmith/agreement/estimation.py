@@ -25,8 +25,6 @@ from .correlation import Codes, Vector, id_codes, vector
 from .fields import json_values
 from .significance import holm
 
-__all__ = ["Estimates", "SystemDifference", "SystemEstimate", "estimate"]
-
 ALL = "all rows"
 #: With fewer labelled documents the interval is wide and hardly to be trusted.
 FEW_DOCUMENTS = 10

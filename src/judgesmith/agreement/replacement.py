@@ -23,8 +23,6 @@ from ..errors import LabelsError, OptionError
 from .correlation import Codes, Vector, id_codes, vector
 from .fields import json_values
 
-__all__ = ["AgainstRater", "Replacement", "alternative_annotator_test"]
-
 #: What the test asks for, to be believed.
 RATERS, ROWS = 3, 30
 EQUAL = 1e-9

@@ -32,8 +32,6 @@ from .correlation import Vector, id_codes
 from .fields import json_values
 from .resampling import Estimate, estimates_of, sums_by
 
-__all__ = ["MarkedSpan", "Scores", "SpanAgreement", "human_span_agreement", "span_agreement"]
-
 
 class MarkedSpan(Protocol):
     """An error at a place, such as `signatures.values.ErrorSpan` or `datasets.spans.Span`. start, end: code-point

@@ -25,7 +25,6 @@ from ..running.settings import Catalogue, ReachOptions, read_yaml
 if TYPE_CHECKING:
     from ..programs.models.lm import Connection
 
-__all__ = ["Command", "Config", "Group", "Json", "Model", "Preset", "Reach", "Rows", "argument", "build", "flag"]
 
 #: What typer raises for a wrong command line; it has no public name of its own.
 UsageError: Any = typer.BadParameter.__base__

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from ..running.settings import Catalogue
     from .run import CompileRun, Setup
 
-__all__ = ["Compile", "compile_judge"]
 
 #: The method that needs no labels to tell good from bad.
 COMPARING = "pairwise-direct"

@@ -9,8 +9,6 @@ from rich.markup import escape
 
 from ..cli.commands import Command, Json, flag
 
-__all__ = ["Demo"]
-
 
 class Demo(Command, Json):
     """See it work: compile a judge from 48 labelled sentences on a small model inside this process, score new ones,

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from .pairs import Book, Texts
     from .run import JudgeResult
 
-__all__ = ["Discern"]
 
 Chosen = Sequence[tuple["Perturbation", tuple["Degree", ...]]]
 

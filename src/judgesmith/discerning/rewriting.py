@@ -27,9 +27,6 @@ from ..programs.prompting.layouts import TextLayout
 from ..programs.prompting.predict import JudgePredict
 from ..signatures.writing import BreakGrammar, Rephrase, ReplaceEntities
 
-__all__ = ["WRITTEN", "Written", "written_perturbations"]
-
-
 Rewriting = Literal["entities", "grammar", "rephrase"]
 
 TRIES = 3

@@ -17,8 +17,6 @@ from ..errors import OptionError
 from ..parts import nearest
 from ..programs.atomic import write_whole
 
-__all__ = ["Weights", "read_weights", "write_form"]
-
 #: perturbation -> metric -> weight
 Weights = dict[str, dict[str, float]]
 

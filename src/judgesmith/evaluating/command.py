@@ -11,8 +11,6 @@ from ..cli.commands import Command, Config, Json, Model, Rows, argument, flag
 if TYPE_CHECKING:
     from ..running.settings import Catalogue
 
-__all__ = ["Evaluate"]
-
 
 class Evaluate(Command, Config, Model, Rows, Json):
     """How far do judges agree with people?

@@ -10,8 +10,6 @@ from ..errors import OptionError
 if TYPE_CHECKING:
     from ..agreement.estimation import Estimates
 
-__all__ = ["Estimate"]
-
 
 class Estimate(Command, Rows, Json):
     """How good is each system, by what people would say?

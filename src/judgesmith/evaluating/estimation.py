@@ -18,8 +18,6 @@ from ..likeness import folded
 from ..programs.readings.kinds import surface
 from .sources import File, Judged, inside, joined_by_id, places, read_file, read_number, read_people, some, systems_of
 
-__all__ = ["Known", "read_known", "read_suggestable"]
-
 #: Where the scores of `judgesmith score` stand.
 VERDICTS = ("verdict.score", "judge_score")
 

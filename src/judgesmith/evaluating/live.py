@@ -18,8 +18,8 @@ from ..running.console import Watch, duration, err
 from ..running.limits import SAMPLED, Estimate, Limits, estimate
 from ..running.opening import open_judge, quiet
 from ..running.plain import clean
-from ..scoring.scoring import ScoreSummary, item_of
-from ..signatures.values import Scale, Usage, Verdict
+from ..scoring.scoring import ScoreSummary
+from ..signatures.values import Item, Scale, Usage, Verdict
 from .sources import Judged, LiveJudge, own_categories, plain_name, some
 
 
@@ -55,7 +55,7 @@ def plan_live(joined: Judged, lm: str | None, where: Connection) -> Estimate:
         read = artifact.read(live.path)
         judge = artifact.build(read)
         rows = _rows_with_people(joined, _aspects(joined, live.name, judge))
-        items = [guarded(item_of(joined.rows[i]))[0] for i in rows[:SAMPLED]]
+        items = [guarded(Item.of(joined.rows[i]))[0] for i in rows[:SAMPLED]]
         model = lm or (read.lm.model if read.lm else None)
         total += estimate(judge, model, len(rows), items, where)
     return total
@@ -114,7 +114,7 @@ def _judge_rows(
     asked = [joined.rows[i] for i in rows]
     before = meter.usage
     with summary.counting(meter):
-        for i, verdict in zip(rows, judge.score_many(map(item_of, asked), progress=False), strict=True):
+        for i, verdict in zip(rows, judge.score_many(map(Item.of, asked), progress=False), strict=True):
             verdicts[i] = verdict
             summary.count({"id": joined.rows[i].id, "verdict": verdict.to_dict(), "seen": i in joined.seen})
             watch.step()

@@ -21,8 +21,6 @@ from ..running.plain import clean
 from ..signatures.values import ErrorSpan, How
 from ..tables import Cell, Column, Table, with_interval
 
-__all__ = ["SpanReport", "evaluate_spans"]
-
 #: Sets whose file of spans lists only the outputs in which something was marked, though all were read.
 _LISTS_ERRORS_ONLY = frozenset({"mqm_ted_ende", "mqm_ted_zhen"})
 

@@ -6,8 +6,6 @@ from typing import ClassVar
 
 from ..cli.commands import Command, Json, Rows, argument, flag
 
-__all__ = ["Suggest"]
-
 
 class Suggest(Command, Rows, Json):
     """Which rows should people label next?

@@ -12,8 +12,6 @@ from ..errors import MissingExtraError, OptionError
 if TYPE_CHECKING:
     from .run import Opened
 
-__all__ = ["Label"]
-
 
 class Label(Command, Rows, Json):
     """Label rows by keyboard on a page that only this machine's browser can open; Ctrl-C ends it.

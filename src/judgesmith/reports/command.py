@@ -8,8 +8,6 @@ from typing import ClassVar
 
 from ..cli.commands import Command, Json, Rows, argument, flag
 
-__all__ = ["Report"]
-
 
 class Report(Command, Rows, Json):
     """Look at verdicts: every row with its errors marked in the text, explanations, filters, disagreements.

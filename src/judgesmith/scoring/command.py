@@ -13,8 +13,6 @@ from ..running.limits import Limits
 if TYPE_CHECKING:
     from .scoring import ScoreSummary
 
-__all__ = ["Score"]
-
 
 class Score(Command, Rows, Reach, Limits, Json):
     """Score outputs with a compiled judge.

@@ -193,7 +193,7 @@ def plan(
     for row, _ in itertools.islice(iter_rows(source, columns=columns), limit):
         count += 1
         if len(sample) < SAMPLED:
-            sample.append(without_attacks(item_of(row))[0])
+            sample.append(without_attacks(Item.of(row))[0])
     return estimate(artifact.build(read), lm or (read.lm.model if read.lm else None), count, sample, where)
 
 
@@ -305,11 +305,6 @@ def _judged(judge: Judge, rows: Rows) -> Iterator[tuple[Row, dict[str, Any], Ver
         yield *under_way.popleft(), verdict
 
 
-def item_of(row: Row) -> Item:
-    """A row as a judge takes it."""
-    return Item.of(row)
-
-
 def _check_same(run: Run, old: Mapping[str, Any], new: tuple[Row, dict[str, Any]] | None) -> None:
     """Raises OptionError unless `old` is what this judge wrote for this very row."""
     name, verdict = run.output.name, old.get("verdict")
@@ -352,6 +347,3 @@ def mark_deferred(output: Path, share: float) -> int:
 def _error(verdict: Mapping[str, Any]) -> float:
     error = (verdict.get("interval") or {}).get("error")
     return math.nan if verdict["failure"] or error is None else float(error)
-
-
-__all__ = ["Run", "ScoreSummary", "item_of", "journal_of", "mark_deferred", "plan", "score_file", "score_rows"]

@@ -19,8 +19,6 @@ from ..programs.registry import judges
 from ..signatures.values import Item, Scale
 from .scripted import MakeScripted, scripted_models
 
-__all__ = ["JudgeContract", "obliging"]
-
 Make = Callable[..., Judge]
 #: What a search adds to a demonstration.
 MARKS = {"score": 80.0, "augmented": False, "gold": True}

@@ -11,8 +11,6 @@ from ..errors import OptionError
 from ..programs.metrics import Metric
 from ..programs.registry import metrics
 
-__all__ = ["MetricContract"]
-
 REFERENCE = "The town council has agreed to repair the old bridge in spring."
 OUTPUTS = (REFERENCE, "The council will repair the bridge.", "Nobody came.", "?!", "😀", "x" * 5000)
 

@@ -20,8 +20,6 @@ from ..programs.judge import Judge
 from ..programs.models import row_context
 from .server import Ask, FakeModel, Fault, judging, make_labels, own_environment, sensible
 
-__all__ = ["OptimizerContract"]
-
 
 def run(search: DemonstrationSearch, model: FakeModel, labels: Labels, **given: Any) -> tuple[Judge, SearchRecord]:
     student = ActiveCritic("vanilla", explain="before", reading="said", lm=model.lm)
@@ -149,8 +147,7 @@ class OptimizerContract:
         model.answer = judging(lambda ask: human[ask.mark] if ask.shown else guess(ask))
         judge, record = run(self.new(), model, labels)
         if self.shows:
-            demos = judge.predictors()[0].demos
-            assert record.selected.demos == getattr(demos, "shown", len(demos)) > 0
+            assert record.selected.demos == len(judge.predictors()[0].demos) > 0
             # A single demonstration is in no prompt of its own document.
             assert record.selected.agreement.q > (2.5 if record.selected.demos == 1 else 3 - 1e-6)
 

@@ -19,8 +19,6 @@ from ..datasets.perturbations.registry import (
     perturbations,
 )
 
-__all__ = ["PerturbationContract"]
-
 TOWN = (
     "The mayor of Springfield, Anna Lopez, said on Monday that the town will not buy 12 new buses. She wanted cheaper "
     "ones, because the budget is small. The council has agreed. It meets again in March 2024."

@@ -37,7 +37,7 @@ from ..programs.prompting.suspicion import guarded
 from ..running.console import Watch
 from ..running.limits import Limits
 from ..running.settings import Catalogue, Owner
-from ..scoring.scoring import Run, item_of, score_rows
+from ..scoring.scoring import Run, score_rows
 from ..signatures.values import Criterion, Item
 from .distilled.marking import MarkedLayout, error_text
 from .synthetic import SyntheticRow, read_synthetic
@@ -261,7 +261,7 @@ class Synthesis:
             return "no score"
         errors = [error for verdict in verdicts for error in verdict["errors"]][:64]
         row = candidate.row
-        item, suspicious = guarded(item_of(row))
+        item, suspicious = guarded(Item.of(row))
         if suspicious:
             return "the text addresses a judge"
         step = self.options.step

@@ -7,8 +7,6 @@ from typing import ClassVar
 
 from ..cli.commands import Command, Json, argument, flag
 
-__all__ = ["Browse"]
-
 
 class Browse(Command, Json):
     """Judges, watched judges, scored files and studies of a folder on one page: agreement, cost, lineage, changes.

@@ -10,8 +10,6 @@ from ..cli.commands import Command, Json, Reach, Rows, argument, flag
 if TYPE_CHECKING:
     from .watching import Look
 
-__all__ = ["Watch"]
-
 
 class Watch(Command, Rows, Reach, Json):
     """Score sentinel rows again and alarm if the judge's answers have changed.

@@ -128,6 +128,3 @@ def epoch(runs: Sequence[Run], judge: str, rows: str) -> list[Run]:
         if run.restart:
             break
     return result[::-1]
-
-
-__all__ = ["Agreement", "Found", "Run", "Traffic", "append", "epoch", "read"]

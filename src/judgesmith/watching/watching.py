@@ -26,8 +26,7 @@ from ..reports.rows import read_scored
 from ..running.console import Watch
 from ..running.journal import alone
 from ..running.plain import finite
-from ..scoring.scoring import item_of
-from ..signatures.values import Verdict
+from ..signatures.values import Item, Verdict
 from ..tables import Column, Table
 from .history import Agreement, Found, Run, Traffic, append, epoch, read
 
@@ -149,7 +148,7 @@ def _why_restart(last: Run, mark: str, rows: str) -> list[str]:
 
 def _score(judge: Judge, mark: str, sentinels: Sentinels, watch: Watch | None) -> Run:
     verdicts: list[Verdict] = []
-    for verdict in judge.score_many(map(item_of, sentinels.rows), progress=False):
+    for verdict in judge.score_many(map(Item.of, sentinels.rows), progress=False):
         verdicts.append(verdict)
         if watch is not None:
             watch.step()
@@ -275,6 +274,3 @@ def read_traffic(path: Path, mark: str, columns: Mapping[str, str] | None = None
         failed=sum(any(np.isnan(r.score) for r in one) for one in documents),
         scores=[round(float(score), 6) for score in scores], lengths=[round(length, 3) for length in lengths],
     )  # fmt: skip
-
-
-__all__ = ["Look", "Sentinels", "WatchOptions", "compared", "look", "read_traffic", "summary"]

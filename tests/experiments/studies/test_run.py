@@ -104,7 +104,7 @@ def test_peers_stand_in_the_tables_of_a_study(study: Any, folder: Path, monkeypa
         asked.append((task.aspect, len(task.train), len(heldout), more["limits"].max_calls))
         counted = {"calls": 7, "prompt_tokens": 70, "completion_tokens": 14}
         found = {"calls": 8, "seconds": 1.5, "search": counted, "judging": counted, "search_seconds": 1.0}
-        if peer is peers.PEERS["autometrics"]:
+        if peer is peers.PEERS["mlflow"]:
             return found | {"status": "failed", "reason": "PeerFailed: no"}
         scores = [*(e.score for e in heldout[1:]), None]
         agreed = agreement(np.array([math.nan if s is None else s for s in scores]), heldout, objective=Q(), seed=0)
@@ -113,7 +113,7 @@ def test_peers_stand_in_the_tables_of_a_study(study: Any, folder: Path, monkeypa
     monkeypatch.setattr(peers, "run_once", once)
     monkeypatch.setattr(peers, "upstream_of", lambda *_: None)
     monkeypatch.setattr(peers, "interpreter", lambda *_: Path("python"))
-    join = [str(folder), "--peer", "deepeval", "--peer", "autometrics", "--max-calls", "33"]
+    join = [str(folder), "--peer", "deepeval", "--peer", "mlflow", "--max-calls", "33"]
     peers.main(join)
     record = lines(folder / "results.jsonl")[-2]
     assert asked == [("overall", record["labels"], record["heldout"], 33)] * 2
@@ -122,7 +122,7 @@ def test_peers_stand_in_the_tables_of_a_study(study: Any, folder: Path, monkeypa
     done = study("optimizers", *ONE, "--json")
     assert done.code == 1  # one peer failed
     table = {line["arm"]: line for line in done.json["lines"]}
-    assert list(table) == ["none", "peer deepeval", "peer autometrics"]
+    assert list(table) == ["none", "peer deepeval", "peer mlflow"]
     assert table["peer deepeval"]["q"] == record["q"]
     assert table["peer deepeval"]["minus_baseline"]["other"] == "none"
     assert table["peer deepeval"]["failed"] == 1
