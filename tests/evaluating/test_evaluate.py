@@ -152,6 +152,23 @@ def test_labels_from_another_file(run: Run, tmp_path: Path) -> None:
     assert found["judges"]["bare"]["overall"]["pooled"]["spearman"]["n"] == 60
 
 
+def test_a_system_can_be_left_out(run: Run, scored: Path) -> None:
+    found = as_json(run, scored, "--without-system", "s0")
+    assert found["judges"]["mine"]["overall"]["pooled"]["spearman"]["n"] == 48
+    assert {r["system"] for r in found["ranks"]} == {"s1", "s2", "s3", "s4"}
+
+
+def test_values_beside_the_file_are_columns_of_it(run: Run, tmp_path: Path) -> None:
+    file = write(tmp_path / "set.jsonl", rows())
+    values = [{"id": r["id"], "metrics": {"m.overall": r["score"], "score": -i}} for i, r in enumerate(rows()[:50])]
+    beside = write(tmp_path / "set.metrics.jsonl", values)
+    cell = as_json(run, file, "--judge", "m.{aspect}")["judges"]["m.{aspect}"]["overall"]["pooled"]["spearman"]
+    assert (cell["value"], cell["failed"]) == (pytest.approx(1), 10)  # the file's own column `score` is the human one
+    write(beside, [*values, values[0]])
+    with pytest.raises(LabelsError, match=r"set\.metrics\.jsonl, line 51: expected .*with an id of its own"):
+        run(file, "--judge", "m.overall")
+
+
 def test_ids_on_one_side_only_are_said_and_count_as_failed(run: Run, scored: Path, tmp_path: Path) -> None:
     other = rows()[:50] + [r | {"id": f"other {i}"} for i, r in enumerate(rows()[50:])]
     found = as_json(run, scored, write(tmp_path / "other.jsonl", other))
@@ -226,6 +243,7 @@ def test_files_that_cannot_be_joined(run: Run, scored: Path, tmp_path: Path, cha
         (["--judge", "=x"], "--judge '=x' is not of the form"),
         (["--judge", "verdict.score", "--judge", "verdict.score"], "is named twice"),
         (["--judge", "metric/nist"], "no metric metric/nist"),
+        (["--without-system", "s9"], "--without-system 's9': the systems of mine.scored.jsonl are s0, s1"),
         (["-o", "report.pdf"], "name it .html"),
         (["--fail-under", "rho>=0.4"], "not of the form"),
     ],

@@ -56,9 +56,9 @@ class Evaluate(Command, Config, Model, Rows, Json):
     judge: list[str] = flag(
         [],
         "A judge: a file that `compile` saved, which judges the rows now; or scores: a column, a path "
-        "(verdict.criteria.fluency.score), metric/NAME (`judgesmith list metrics`). "
-        "{aspect} stands for the aspect: UniEval=unieval_{aspect}. Repeatable; the verdicts of `judgesmith score` "
-        "are found where not given.",
+        "(verdict.criteria.fluency.score), a name in SET.metrics.jsonl beside SET.jsonl, metric/NAME "
+        "(`judgesmith list metrics`). {aspect} stands for the aspect: UniEval=unieval_{aspect}. "
+        "Repeatable; the verdicts of `judgesmith score` are found where not given.",
         metavar="[NAME=]COLUMN|FILE.json",
     )
     scale: tuple[float, float] | None = flag(None, "Lowest and highest score of people; inferred if not given.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -60,12 +60,14 @@ class Wanted:
     """Which scores are compared, on which rows.
 
     human: aspects, columns or paths of human ratings; judges: as `--judge` names them; none: those that are found.
-    limit: only the first rows. unseen: leave out the rows that any judge is known to have been compiled from.
+    without_systems: whose rows are left out. limit: only the first rows. unseen: leave out the rows that any judge is
+    known to have been compiled from.
     """
 
     human: Sequence[str] = ()
     judges: Sequence[str] = ()
     columns: Mapping[str, str] | None = None
+    without_systems: Sequence[str] = ()
     scale: tuple[float, float] | None = None
     limit: int | None = None
     unseen: bool = False
@@ -81,7 +83,7 @@ def read_judged(sources: Sequence[str], wanted: Wanted) -> Judged:
     files = [read_file(name, wanted.columns, wanted.limit) for name in sources if not name.startswith(PREFIX)]
     if not files:
         raise OptionError("name a file with scores, or a benchmark such as bench/summeval")
-    base = files[0]
+    files[0] = base = _without(files[0], wanted.without_systems)
     if not base.rows:
         raise LabelsError(f"{base.origin}: there is no row in it")
     joined = Judged(base.origin, base.rows)
@@ -106,6 +108,14 @@ def read_judged(sources: Sequence[str], wanted: Wanted) -> Judged:
             "out with --unseen"
         )
     return joined
+
+
+def _without(file: File, systems: Sequence[str]) -> File:
+    known = dict.fromkeys(row.system for row in file.rows if row.system)
+    if wrong := next((name for name in systems if name not in known), None):
+        raise OptionError(f"--without-system {wrong!r}: the systems of {file.origin} are {some(known)}")
+    kept = [i for i, row in enumerate(file.rows) if row.system not in systems]
+    return replace(file, rows=[file.rows[i] for i in kept], records=[file.records[i] for i in kept])
 
 
 def _leave_out(joined: Judged) -> None:

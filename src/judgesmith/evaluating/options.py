@@ -12,6 +12,7 @@ from ..running.limits import Limits
 class EvaluateOptions(Limits, EvaluationOptions):
     """Options of `judgesmith evaluate`."""
 
+    without_system: tuple[str, ...] = option((), "Leave these systems' rows out (a human reference, say).")
     absolute: bool = option(False, "Report absolute correlations, for metrics of which lower is better.")
     alt_test: bool = option(
         False,

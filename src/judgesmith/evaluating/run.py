@@ -44,7 +44,7 @@ def run(asked: Evaluate) -> int:
         raise OptionError(f"-o {asked.output}: the report is HTML; name it .html (numbers go to --json, --latex)")
     wanted = Wanted(
         human=asked.human, judges=asked.judge, columns=asked.roles(),
-        scale=asked.scale, limit=asked.limit, unseen=asked.unseen,
+        without_systems=how.without_system, scale=asked.scale, limit=asked.limit, unseen=asked.unseen,
     )  # fmt: skip
     data = read_judged(asked.sources, wanted)
     where = connection_of(ReachOptions(**asked.more("lm")), asked.api_base)

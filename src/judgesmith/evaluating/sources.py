@@ -108,7 +108,22 @@ def read_file(name: str, columns: Mapping[str, str] | None, limit: int | None) -
         pairs.append(pair)
         if limit is not None and len(pairs) >= limit:
             break
-    return File(path.name, path, [row for row, _ in pairs], [record for _, record in pairs], columns or {})
+    values = _values_beside(path)
+    records = [values.get(row.id, {}) | record for row, record in pairs]
+    return File(path.name, path, [row for row, _ in pairs], records, columns or {})
+
+
+def _values_beside(path: Path) -> dict[str, dict[str, Any]]:
+    """`SET.metrics.jsonl` beside `SET.jsonl`: {"id", "metrics": {name: value}}, which are columns more."""
+    beside = path.with_name(path.name.split(".")[0] + ".metrics.jsonl")
+    result: dict[str, dict[str, Any]] = {}
+    for line, record in json_lines(beside) if beside.exists() and beside != path else ():
+        values = record.get("metrics")
+        if not isinstance(values, dict) or result.setdefault(str(record.get("id")), values) is not values:
+            raise LabelsError(
+                f'{beside.name}, line {line}: expected {{"id": …, "metrics": {{name: value}}}}, with an id of its own'
+            )
+    return result
 
 
 def _compares(path: Path, columns: Mapping[str, str]) -> bool:
