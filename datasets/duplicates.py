@@ -195,7 +195,7 @@ def _nearest(rows: Sequence[Row], others: Sequence[Row], ones: Sequence[int], tw
     return Shared(*pair, " and ".join(best) or "document, by way of other rows,")
 
 
-def _join(groups: _Groups, found: Sequence[_Class], limit: int) -> tuple[list[Link], list[tuple[Link, int]]]:
+def _join(groups: _Groups, classes: Sequence[_Class], limit: int) -> tuple[list[Link], list[tuple[Link, int]]]:
     """Join what stays within the limit, what joins fewest documents first; of the rest the equal texts, likewise."""
     links: list[Link] = []
     left: list[tuple[Link, int]] = []
@@ -203,9 +203,9 @@ def _join(groups: _Groups, found: Sequence[_Class], limit: int) -> tuple[list[Li
     def spread(one: _Class) -> tuple[int, int]:
         return len({groups.root(i) for i in one.rows}), one.rows[0]
 
-    while found:
+    while classes:
         rest: list[_Class] = []
-        for one in sorted((c for c in found if c.telling), key=spread):
+        for one in sorted((c for c in classes if c.telling), key=spread):
             roots = {groups.root(i) for i in one.rows}
             if len(roots) < 2:
                 continue
@@ -217,7 +217,7 @@ def _join(groups: _Groups, found: Sequence[_Class], limit: int) -> tuple[list[Li
             for link in across:
                 groups.join(link.one, link.other)
             links += across
-        found = rest
+        classes = rest
     return links, sorted(left, key=lambda item: -item[1])
 
 

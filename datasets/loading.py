@@ -195,8 +195,8 @@ def _iter_rows(table: _Table, columns: Mapping[str, str] | None) -> Iterator[tup
         raise LabelsError(f"{table.origin}: there are no rows in it")
     export = recognised(head, table.origin)
     plain = head if export is None else [export.record(record) for record in head]
-    found = Columns.find(names_of(plain), table.origin, chosen=columns, scores_needed=False, records=plain)
-    roles = found.reading(plain)
+    chosen_columns = Columns.find(names_of(plain), table.origin, chosen=columns, scores_needed=False, records=plain)
+    roles = chosen_columns.reading(plain)
     for line, record in enumerate(itertools.chain(head, table.records), 1):
         yield roles.row(record if export is None else export.record(record), line)[0], record
 

@@ -127,14 +127,14 @@ def _spans(
         if isinstance(severity, str) and _NO_ERROR.fullmatch(severity.strip()):
             continue
         if isinstance(error.get("target"), str):
-            found = _marked(error["target"], text, identity, where)
+            marked = _marked(error["target"], text, identity, where)
         elif error.get("start") is None and error.get("end") is None:
-            found = [(None, None, str(error.get("text") or ""))]
+            marked = [(None, None, str(error.get("text") or ""))]
         elif places is not None and text is not None:
-            found = [_by_tokens(error, tokens, places, text, where)]
+            marked = [_by_tokens(error, tokens, places, text, where)]
         else:
-            found = [_by_characters(error, text, identity, where)]
-        for start, end, words in found:
+            marked = [_by_characters(error, text, identity, where)]
+        for start, end, words in marked:
             nowhere = start is None or start == end
             yield Span(
                 text=words,
@@ -183,11 +183,11 @@ def _by_characters(
     if not 0 <= start <= end <= len(text):
         raise LabelsError(f"{where}: characters {start}..{end} do not lie in the {len(text)} of the text")
     words = text[start:end]
-    said = error.get("text")
-    if isinstance(said, str) and said != words:
+    claimed = error.get("text")
+    if isinstance(claimed, str) and claimed != words:
         raise LabelsError(
-            f"{where}: characters {start}..{end} are {_short(words)} and not {_short(said)}; offsets count characters"
-            " (code points) of the output from 0, the end exclusive"
+            f"{where}: characters {start}..{end} are {_short(words)} and not {_short(claimed)}; offsets count "
+            "characters (code points) of the output from 0, the end exclusive"
         )
     return start, end, words
 

@@ -88,12 +88,12 @@ class AspectLibrary:
 
     def task(self, name: str) -> Task:
         """A task by its name or an alias. Raises OptionError with the names that come close."""
-        found = _by_name(self.tasks, name)
+        known = _by_name(self.tasks, name)
         # A language pair stands behind the task's name in some data.
-        found = found or _by_name(self.tasks, re.split(r"[\s_:(]", name.strip(), maxsplit=1)[0])
-        if found is None:
+        known = known or _by_name(self.tasks, re.split(r"[\s_:(]", name.strip(), maxsplit=1)[0])
+        if known is None:
             raise OptionError(f"there is no task {name!r}; {_near(name, _names(self.tasks), self.tasks)}")
-        return found
+        return known
 
     def find(self, name: str, task: str | None = None) -> Aspect:
         """An aspect by its name or an alias; TASK/NAME names both.

@@ -399,9 +399,9 @@ class Judge(Quiet):
         async def one(row: Any) -> Verdict:
             return await self.averdict(Item.of(row), lm)
 
-        found = engine.ordered_map(one, rows, in_flight=concurrency or self.rows_at_once(lm))
+        verdicts = engine.ordered_map(one, rows, in_flight=concurrency or self.rows_at_once(lm))
         with counting(progress, "judging", rows) as finished:
-            for done, verdict in enumerate(found, start=1):
+            for done, verdict in enumerate(verdicts, start=1):
                 yield verdict
                 finished(done)
 
@@ -427,9 +427,9 @@ class Judge(Quiet):
         async def one(row: Any) -> Verdict:
             return await self.averdict(Item.of(row), lm)
 
-        found = engine.aordered_map(one, rows, in_flight=concurrency or self.rows_at_once(lm))
+        judged = engine.aordered_map(one, rows, in_flight=concurrency or self.rows_at_once(lm))
         with counting(progress, "judging", rows) as finished:
-            async with aclosing(found) as verdicts:
+            async with aclosing(judged) as verdicts:
                 done = 0
                 async for verdict in verdicts:
                     yield verdict
@@ -572,9 +572,9 @@ class Judge(Quiet):
         """What its scores are of, as the labels that it was compiled from call it, or by its option; "" where that is
         the output as a whole, or nothing says."""
         labels = self.provenance.get("labels")
-        told = labels.get("aspect") if isinstance(labels, Mapping) else None
-        told = told or self.options().get("aspect")
-        return told if isinstance(told, str) and told not in OVERALL else ""
+        aspect = labels.get("aspect") if isinstance(labels, Mapping) else None
+        aspect = aspect or self.options().get("aspect")
+        return aspect if isinstance(aspect, str) and aspect not in OVERALL else ""
 
     def copy_for(self, **changes: Any) -> Self:
         """A deep copy with some attributes changed; the model's connection is shared."""

@@ -126,9 +126,9 @@ def _conversations(histories: Sequence[tuple[str, ...]]) -> list[int]:
     """For every history the first one that was cut from the same conversation: one of the two begins with the other."""
     shortest: dict[int, int] = {}
     for index in sorted(range(len(histories)), key=lambda index: len(histories[index])):
-        told = histories[index]
+        history = histories[index]
         shortest[index] = next(
-            (root for root in shortest.values() if told[: len(histories[root])] == histories[root]), index
+            (root for root in shortest.values() if history[: len(histories[root])] == histories[root]), index
         )
     return [
         min(other for other, root in shortest.items() if root == shortest[index]) for index in range(len(histories))

@@ -191,9 +191,9 @@ def omission(text: str, degree: Degree, rng: random.Random, material: Material) 
 
 
 def _importance(i: int, parts: list[str], source: str) -> float:
-    said = _content(parts[i])
+    content = _content(parts[i])
     other = _content(source) or _content(" ".join(parts[:i] + parts[i + 1 :]))
-    return len(said & other) / max(len(other), 1)
+    return len(content & other) / max(len(other), 1)
 
 
 def _content(text: str) -> set[str]:

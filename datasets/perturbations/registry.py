@@ -121,10 +121,10 @@ class Left:
     reason: str
 
 
-def _of_paper(there: Mapping[str, Perturbation], task: str) -> dict[str, tuple[Degree, ...]]:
+def _of_paper(known: Mapping[str, Perturbation], task: str) -> dict[str, tuple[Degree, ...]]:
     """What the paper has for a task, with its degrees; a stand-in where there is no language model to make it."""
-    stand_ins = {made.stands_for: name for name, made in there.items() if made.stands_for}
-    result = {name if name in there else stand_ins.get(name, ""): d for name, d in TASKS[task].perturbations.items()}
+    stand_ins = {made.stands_for: name for name, made in known.items() if made.stands_for}
+    result = {name if name in known else stand_ins.get(name, ""): d for name, d in TASKS[task].perturbations.items()}
     return {name: degrees for name, degrees in result.items() if name}
 
 

@@ -38,40 +38,40 @@ def output_of(words: Sequence[str]) -> Found:
     )
     if done.returncode > 1 or not done.stdout:
         raise SystemExit(f"{' '.join(words)}: exit code {done.returncode}")
-    found: Found = json.loads(done.stdout)
-    return found
+    output: Found = json.loads(done.stdout)
+    return output
 
 
-def discerned(words: Sequence[str], found: Found) -> Rows:
-    of_paper = found["form"] == "paper"
+def discerned(words: Sequence[str], output: Found) -> Rows:
+    of_paper = output["form"] == "paper"
     columns = {"texts of": "", "judge": "", "texts": "{}", "perturbations": ""}
     other, form = (" (normalised)", "{:.2f} ({:.2f})") if of_paper else ("", "{:.2f}")
     columns |= {f"D_avg{other}": form, f"D_min{other}": form}
     columns |= {"lowest for": "", "blind to": "", "false alarms": "{:.0%}"}
-    texts = words[words.index("--preset") + 1] if "--preset" in words else found["origin"].removesuffix(".jsonl")
+    texts = words[words.index("--preset") + 1] if "--preset" in words else output["origin"].removesuffix(".jsonl")
     rows: list[list[Any]] = []
     for origin, value in ORIGINS.items():
-        lines = [x for x in found["perturbations"] if (x["kind"], x["origin"]) == ("degradation", origin) and x["n"]]
-        by_form = found if origin == "paper" else found["stand_ins" if origin == "stand-in" else "ours"]
+        lines = [x for x in output["perturbations"] if (x["kind"], x["origin"]) == ("degradation", origin) and x["n"]]
+        by_form = output if origin == "paper" else output["stand_ins" if origin == "stand-in" else "ours"]
         count = len(by_form["rests_on"])
         if not lines:
             continue
-        of = f"{count} of {count + len(found['unmeasured'])}" if origin == "paper" else f"{count}"
+        of = f"{count} of {count + len(output['unmeasured'])}" if origin == "paper" else f"{count}"
         forms = [by_form[form] for form in (("paper", "normalised") if of_paper else ("normalised",))]
         few = sum(line["sees"] == "unknown" for line in lines)
         blind = ", ".join(line["perturbation"] for line in lines if line["sees"] == "no") or "none"
         blind += f"; too few texts for {few}" if few else ""
         ds = [[form[d] for form in forms] for d in ("d_avg", "d_min")]
-        more = [forms[0]["worst"], blind if count else None, found["false_alarms"]]
-        rows.append([texts, found["judge"], found["n"], f"{value}, {of}", *ds, *more])
+        more = [forms[0]["worst"], blind if count else None, output["false_alarms"]]
+        rows.append([texts, output["judge"], output["n"], f"{value}, {of}", *ds, *more])
     return columns, rows
 
 
-def evaluated(words: Sequence[str], found: Found) -> Rows:
+def evaluated(words: Sequence[str], output: Found) -> Rows:
     columns = {"judge": "", "ratings": "", "level": ""}
     columns |= {SIGNS[c]: "{:.3f} [{:.3f}, {:.3f}]" for c in PARTS} | {"n": "{}", "failed": "{}"}
     rows = []
-    for judge, aspects in found["judges"].items():
+    for judge, aspects in output["judges"].items():
         for aspect, levels in aspects.items():
             for level, by in levels.items():
                 values = [[by[c][end] for end in ("value", "low", "high")] for c in PARTS]
@@ -79,11 +79,11 @@ def evaluated(words: Sequence[str], found: Found) -> Rows:
     return columns, rows
 
 
-def studied(words: Sequence[str], found: Found) -> Rows:
+def studied(words: Sequence[str], output: Found) -> Rows:
     columns = {"arm": "", "labels": "{}", "Q": "{:.2f} [{:.2f}, {:.2f}]"}
     columns |= {"less the baseline": "{:+.2f} [{:+.2f}, {:+.2f}]", "calls": "{:,.0f}", "failed": "{}", "seeds": "{}"}
     rows = []
-    for line in found["lines"]:
+    for line in output["lines"]:
         gap = line["minus_baseline"]
         difference = gap and [gap[end] for end in ("value", "low", "high")]
         values = [line[end] for end in ("q", "low", "high")]
@@ -93,13 +93,15 @@ def studied(words: Sequence[str], found: Found) -> Rows:
     return columns, rows
 
 
-def published(words: Sequence[str], found: Found) -> Rows:
-    signs = [SIGNS[c] for c in read(found["table"]).coefficients]
-    columns = {"row": "", "whose": ""} | {f"{column} {sign}": "{:.3f}" for column in found["columns"] for sign in signs}
+def published(words: Sequence[str], output: Found) -> Rows:
+    signs = [SIGNS[c] for c in read(output["table"]).coefficients]
+    columns = {"row": "", "whose": ""} | {
+        f"{column} {sign}": "{:.3f}" for column in output["columns"] for sign in signs
+    }
     rows = []
-    for row in found["rows"]:
+    for row in output["rows"]:
         whose = f"{'ours' if row['ours'] else 'the paper'}{', ' if row['model'] else ''}{row['model']}"
-        values = [value for column in found["columns"] for value in row["values"][column]]
+        values = [value for column in output["columns"] for value in row["values"][column]]
         rows.append([row["row"], whose, *values, row["differs"]])
     return columns | {"what differs from the paper": ""}, rows
 

@@ -74,8 +74,8 @@ async def post(
             started = time.perf_counter()
             try:
                 async with session.post(url, data=body, headers=headers) as response:
-                    said = await response.read()
-                    good = response.status == 200 and orjson.loads(said).get("score", 0) is not None
+                    answer = await response.read()
+                    good = response.status == 200 and orjson.loads(answer).get("score", 0) is not None
             except (aiohttp.ClientError, OSError, TimeoutError):
                 good = False
             lost += not good
@@ -185,8 +185,8 @@ def main() -> None:
         path = Path(folder) / "judge.json"
         judge_at(base, given.in_flight).save(path)
         with server(base, path, given.in_flight, given.workers) as (address, process):
-            found = asyncio.run(measure(base, address, process, given))
-    print(json.dumps(found) if given.json else "\n".join(f"{name:16} {value}" for name, value in found.items()))
+            figures = asyncio.run(measure(base, address, process, given))
+    print(json.dumps(figures) if given.json else "\n".join(f"{name:16} {value}" for name, value in figures.items()))
 
 
 if __name__ == "__main__":

@@ -166,9 +166,9 @@ def analyse(config: StudyConfig, journal: Journal, cells: Sequence[Cell], rounds
     for size in config.train:
         _compare([line for line in lines.values() if line.train == size], config, journal, rounds)
     failures = [(c, str(journal.results[c]["reason"])) for c in cells if c in journal.results and not journal.done(c)]
-    found = Analysis(config, list(lines.values()), failures, sum(c not in journal.results for c in cells))
-    found.notes = [NOTE, *_notes(found)]
-    return found
+    analysis = Analysis(config, list(lines.values()), failures, sum(c not in journal.results for c in cells))
+    analysis.notes = [NOTE, *_notes(analysis)]
+    return analysis
 
 
 def _compare(lines: Sequence[Line], config: StudyConfig, journal: Journal, rounds: int) -> None:
@@ -242,9 +242,9 @@ def resample(
     return result, len(places)
 
 
-def _notes(found: Analysis) -> list[str]:
+def _notes(analysis: Analysis) -> list[str]:
     notes = []
-    records = [(line, seed, record) for line in found.lines for seed, record in line.records.items()]
+    records = [(line, seed, record) for line in analysis.lines for seed, record in line.records.items()]
     calls, sent = (sum(r[name] for _, _, r in records) for name in ("calls", "sent"))
     if calls and sent < 0.98 * calls:
         notes.append(
@@ -252,7 +252,7 @@ def _notes(found: Analysis) -> list[str]:
             "runs had left them: calls and tokens count them all the same, as a budget does, but seconds say little "
             "(--no-cache measures them)"
         )
-    if any(line.arm.startswith(PEER) for line in found.lines):
+    if any(line.arm.startswith(PEER) for line in analysis.lines):
         notes.append(
             "peers are other projects' judges with their own prompts, on the same rows and model; calls and tokens are "
             "those of fitting alone, as for the arms"
@@ -262,10 +262,10 @@ def _notes(found: Analysis) -> list[str]:
         lines += [record["stopped"]] if record.get("stopped") else []
         lines += record.get("tried", ())
         notes += [f"{line.name}, {line.train} labels, seed {seed}: {one}" for one in lines]
-    for line in found.lines:
+    for line in analysis.lines:
         if line.arm.startswith(PEER):
             continue
-        dropped = sum(_left_out(record, line, found.config) for record in line.records.values())
+        dropped = sum(_left_out(record, line, analysis.config) for record in line.records.values())
         if dropped:
             notes.append(
                 f"{line.name}, {line.train} labels: in {dropped} of {len(line.records)} seeds compiling left the "
@@ -277,8 +277,8 @@ def _notes(found: Analysis) -> list[str]:
                 f"{line.name}, {line.train} labels: on the training rows the Q of its {len(leads)} candidates less "
                 f"zero-shot's is {np.mean(leads):+.2f} on average ({min(leads):+.2f} to {max(leads):+.2f})"
             )
-    if found.missing:
-        notes.append(f"{found.missing} cells are not run yet")
+    if analysis.missing:
+        notes.append(f"{analysis.missing} cells are not run yet")
     return notes
 
 

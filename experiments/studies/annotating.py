@@ -43,13 +43,13 @@ class Asked:
 
     def judge(self, table: PaperTable, column: str, scale: tuple[float, float]) -> OpeNLGauge:
         """The judge of a column. Raises OptionError."""
-        told = presets.read(table.preset)
+        chosen = presets.read(table.preset)
         if self.lm or self.annotators:
-            told["annotators"] = list(self.annotators) or [self.lm]
+            chosen["annotators"] = list(self.annotators) or [self.lm]
         if table.kind == "subsets":
-            told["supervisor"] = "none"  # it touches no score
-        told |= dict(self.options or {})
-        result = {name: value for name, value in told.items() if name not in ("method", "lm")}
+            chosen["supervisor"] = "none"  # it touches no score
+        chosen |= dict(self.options or {})
+        result = {name: value for name, value in chosen.items() if name not in ("method", "lm")}
         if table.kind == "subsets" and len(result["annotators"]) > _MOST:
             raise OptionError(f"--annotator: subsets of {_MOST} annotators at most; got {len(result['annotators'])}")
         return OpeNLGauge(table.columns[column].settings["library_aspect"], scale=Scale(*scale), **result)

@@ -135,19 +135,19 @@ def _run(read: Given, given: Mapping[str, Any]) -> int:
             raise OptionError(NO_MODEL)
         lock.enter_context(alone(output, folder=True))
         overwrite = bool(given.get("overwrite"))
-        found, written, counts = run_one(made, output, where, overwrite=overwrite, said=None if as_json else "")
+        analysis, written, counts = run_one(made, output, where, overwrite=overwrite, said=None if as_json else "")
         if as_json:
             print_json(
                 {
                     "study": read.kind, "output": str(output), **counts,
-                    "lines": [line.to_dict() for line in found.lines],
-                    "failures": [{**cell._asdict(), "reason": reason} for cell, reason in found.failures],
-                    "notes": found.notes, "files": [path.name for path in written],
+                    "lines": [line.to_dict() for line in analysis.lines],
+                    "failures": [{**cell._asdict(), "reason": reason} for cell, reason in analysis.failures],
+                    "notes": analysis.notes, "files": [path.name for path in written],
                 }
             )  # fmt: skip
         else:
-            tables.show(found)
+            tables.show(analysis)
             out.print(
                 f"Wrote {clean(str(output))}: {', '.join(path.name for path in written)}", markup=False, soft_wrap=True
             )
-    return 1 if found.failures else 0
+    return 1 if analysis.failures else 0

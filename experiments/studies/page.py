@@ -22,37 +22,37 @@ from .tables import colours, draw, heading, markdown, results
 CANDIDATES = 2_000  # dots of candidates
 
 
-def render(found: Analysis) -> str:
+def render(analysis: Analysis) -> str:
     """The page."""
-    done = [line for line in found.lines if line.records]
-    keys = colours(found)
+    done = [line for line in analysis.lines if line.records]
+    keys = colours(analysis)
     estimates = [Estimate(line.name, line.q, line.low, line.high, colour=keys[line.name]) for line in done]
     drawn = [("Q of every line with its 95 % interval; the thin line is 0", forest([("", estimates)]))] if done else []
     sections = [
-        Section("Results", [results(found)] if done else []),
-        Section("Figures", [Figures([*drawn, *_charts(found, keys)])]),
-        Section("Failed", [[f"{cell}: {reason}" for cell, reason in found.failures]]),
-        Section("Notes", [found.notes]),
+        Section("Results", [results(analysis)] if done else []),
+        Section("Figures", [Figures([*drawn, *_charts(analysis, keys)])]),
+        Section("Failed", [[f"{cell}: {reason}" for cell, reason in analysis.failures]]),
+        Section("Notes", [analysis.notes]),
     ]
-    return render_page(heading(found), sections, lead=lead(found))
+    return render_page(heading(analysis), sections, lead=lead(analysis))
 
 
-def write(found: Analysis, folder: Path) -> list[Path]:
+def write(analysis: Analysis, folder: Path) -> list[Path]:
     """study.html, tables.md, tables.tex, figure.png and figure.svg. Raises OptionError where they cannot be written."""
     made = [folder / "study.html", folder / "tables.md", folder / "tables.tex"]
     try:
-        for path, text in zip(made, (render(found), markdown(found), latex([results(found)])), strict=True):
+        for path, text in zip(made, (render(analysis), markdown(analysis), latex([results(analysis)])), strict=True):
             write_whole(path, text)
-        if any(line.records for line in found.lines):
-            made += draw(found, folder)
+        if any(line.records for line in analysis.lines):
+            made += draw(analysis, folder)
     except OSError as error:
         raise OptionError(f"{folder} cannot be written: {error.strerror or error}") from None
     return made
 
 
-def lead(found: Analysis) -> str:
+def lead(analysis: Analysis) -> str:
     """Which line agrees best with people, by how much more than the baseline, and whether that may be chance."""
-    done = [line for line in found.lines if line.records]
+    done = [line for line in analysis.lines if line.records]
     if not done:
         return "No cell is done yet."
     best = max(
@@ -64,7 +64,7 @@ def lead(found: Analysis) -> str:
     gap = best.baseline
     if gap is None:
         return text + (
-            f" No line is better than {best.arm}, the baseline." if best.arm == found.config.baseline else ""
+            f" No line is better than {best.arm}, the baseline." if best.arm == analysis.config.baseline else ""
         )
     d = gap.difference
     sure = "beyond chance" if gap.p_holm < ALPHA else "which may be chance"
@@ -74,12 +74,12 @@ def lead(found: Analysis) -> str:
     )
 
 
-def _charts(found: Analysis, keys: Mapping[str, int]) -> Iterator[tuple[str, Markup]]:
-    done = [line for line in found.lines if line.records and not math.isnan(line.q)]
+def _charts(analysis: Analysis, keys: Mapping[str, int]) -> Iterator[tuple[str, Markup]]:
+    done = [line for line in analysis.lines if line.records and not math.isnan(line.q)]
     names = list(dict.fromkeys(line.name for line in done))
     for title, x, words in (("Q against calls", "calls", "calls of fitting"),
                             ("Q against labels", "labels", "labels to learn from")):  # fmt: skip
-        if not done or (x == "labels" and len(found.sizes()) < 2):
+        if not done or (x == "labels" and len(analysis.sizes()) < 2):
             continue
         series = []
         for name in names:

@@ -161,21 +161,21 @@ def given_for(table: PaperTable, column: str, flags: Mapping[str, Any], folder: 
 # Rows ----------------------------------------------------------------------------------------------------------------
 
 
-def table_of(name: str, table: PaperTable, found: Mapping[str, Analysis]) -> Joined:
+def table_of(name: str, table: PaperTable, analyses: Mapping[str, Analysis]) -> Joined:
     """The published table joined with ours. found: by column; columns that were not run are left out."""
-    columns = [column for column in table.columns if column in found]
+    columns = [column for column in table.columns if column in analyses]
     whole = len(columns) == len(table.columns)
     places = [*columns, *([MEAN] if whole and any(MEAN in row for row in table.rows.values()) else [])]
-    arms = list(dict.fromkeys(line.arm for column in columns for line in found[column].lines))
+    arms = list(dict.fromkeys(line.arm for column in columns for line in analyses[column].lines))
     rows: list[PaperRow] = []
     for arm in [*table.rows, *(arm for arm in arms if arm not in table.rows)]:
         if arm in table.rows:
             rows.append(published_row(arm, table, table.rows[arm], places))
-        rows += _ours(arm, table, {c: found[c] for c in columns}, places)
+        rows += _ours(arm, table, {c: analyses[c] for c in columns}, places)
     rows += [published_row(other, table, numbers, places) for other, numbers in table.beside.items()]
     notes = [*table.notes, *(f"{c}: {table.columns[c].differs}" for c in columns if table.columns[c].differs)]
     if not whole:
-        left = ", ".join(c for c in table.columns if c not in found)
+        left = ", ".join(c for c in table.columns if c not in analyses)
         notes.append(f"columns not run: {left}")
     notes.append("95 % intervals and every seed are in the tables of the columns' own folders.")
     return Joined(name, table, tuple(places), tuple(rows), tuple(notes))
@@ -188,16 +188,16 @@ def published_row(name: str, table: PaperTable, numbers: Numbers, columns: Seque
     return PaperRow(name, False, table.model, values, spread=table.spread.get(name, math.nan))
 
 
-def _ours(arm: str, table: PaperTable, found: Mapping[str, Analysis], columns: Sequence[str]) -> Iterator[PaperRow]:
+def _ours(arm: str, table: PaperTable, analyses: Mapping[str, Analysis], columns: Sequence[str]) -> Iterator[PaperRow]:
     """Our rows of an arm, one for each model."""
-    lines = {(c, line.model): line for c, one in found.items() for line in one.lines if line.arm == arm}
+    lines = {(c, line.model): line for c, one in analyses.items() for line in one.lines if line.arm == arm}
     for model in dict.fromkeys(model for _, model in lines):
-        own = {c: lines[c, model] for c in found if (c, model) in lines}
+        own = {c: lines[c, model] for c in analyses if (c, model) in lines}
         values = {c: tuple(line.mean(name) for name in table.coefficients) for c, line in own.items()}
         values |= {c: (math.nan,) * len(table.coefficients) for c in columns if c not in values}
         if MEAN in columns:
             values[MEAN] = tuple(
-                sum(values[c][i] for c in found) / len(found) for i in range(len(table.coefficients))
+                sum(values[c][i] for c in analyses) / len(analyses) for i in range(len(table.coefficients))
             )  # fmt: skip
         measured = [line for line in own.values() if line.records]
         rows = sorted({round(line.mean("heldout")) for line in measured})

@@ -66,13 +66,13 @@ class Readings(Command, Model, Rows, Json):
             out.print(f"Wrote {', '.join(map(str, written))}", markup=False, soft_wrap=True)
 
 
-def _show(found: Found) -> None:
+def _show(result: Found) -> None:
     from ...running.console import wide
     from ...tables import Cell, Column, Table, number
 
     out = wide()
-    for one in found.sets:
-        about = f"{one.name}: {one.rows} rows of {one.groups} groups, {found.model}"
+    for one in result.sets:
+        about = f"{one.name}: {one.rows} rows of {one.groups} groups, {result.model}"
         table = Table(["reading, without labels", Column("Q", ".2f"), Column("Pearson within groups", ".2f")], about)
         for name in sorted(one.alone, key=lambda n: -abs(one.alone[n]))[:SHOWN]:
             table.add(name, one.alone[name], one.within[name])

@@ -263,17 +263,17 @@ class Journal:
             old = Given(study.config.study, data, origin=str(path)).config()
         except OptionError as error:
             raise OptionError(f"{error}; name another folder, or give --overwrite") from None
-        found = changes(old, study.config)
+        differences = changes(old, study.config)
         now = study.facts()
         for name, what in (("fingerprint", "the labels"), ("heldout_fingerprint", "the held-out labels")):
             if facts.get(name) != now.get(name):
-                found.append(f"{what} have changed")
+                differences.append(f"{what} have changed")
         hashes = facts.get("files") or {}
-        found += [f"{name} has changed" for name, mark in now["files"].items() if hashes.get(name, mark) != mark]
-        if found:
-            more = f" (and {len(found) - 4} more)" if len(found) > 4 else ""
+        differences += [f"{name} has changed" for name, mark in now["files"].items() if hashes.get(name, mark) != mark]
+        if differences:
+            more = f" (and {len(differences) - 4} more)" if len(differences) > 4 else ""
             raise OptionError(
-                f"{self.folder} holds another study: {'; '.join(found[:4])}{more}. Name another folder, or give "
+                f"{self.folder} holds another study: {'; '.join(differences[:4])}{more}. Name another folder, or give "
                 "--overwrite to start over"
             )
 

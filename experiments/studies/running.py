@@ -42,9 +42,9 @@ def run_one(
     if todo:
         with Show(made, todo) as show:
             run_study(made, journal, where, show)
-    found = analyse(made.config, journal, [*cells, *journal.peers()])
+    result = analyse(made.config, journal, [*cells, *journal.peers()])
     done = sum(journal.done(cell) for cell in cells)
-    return found, write(found, output), {"cells": len(cells), "ran": len(todo), "done": done}
+    return result, write(result, output), {"cells": len(cells), "ran": len(todo), "done": done}
 
 
 def _groups(study: Study, where: Connection) -> tuple[dict[tuple[str, str, Any], list[int]], float]:

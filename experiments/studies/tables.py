@@ -35,38 +35,43 @@ def size_text(size: Size, lines: Sequence[Line]) -> str:
     return f"all ({counts[0]:.0f})" if counts else "all"
 
 
-def heading(found: Analysis) -> str:
+def heading(analysis: Analysis) -> str:
     """What was compared, in one line."""
-    c = found.config
-    heldout = [line.mean("heldout") for line in found.lines if line.records]
+    c = analysis.config
+    heldout = [line.mean("heldout") for line in analysis.lines if line.records]
     rows = f"{min(heldout):.0f} held-out rows" if heldout else "no results yet"
     models = c.lm[0] if len(c.lm) == 1 else f"{len(c.lm)} models"
     seeds = f"seed {c.seeds[0]}" if len(c.seeds) == 1 else f"{len(c.seeds)} seeds"
     return f"{TITLES[c.study]}: {c.aspect} of {Path(c.labels).name}, {models}, {rows}, {seeds}"
 
 
-def colours(found: Analysis) -> dict[str, int]:
+def colours(analysis: Analysis) -> dict[str, int]:
     """The number of a series for each name; names beyond share them."""
-    return {name: k % len(SERIES) + 1 for k, name in enumerate(found.names())}
+    return {name: k % len(SERIES) + 1 for k, name in enumerate(analysis.names())}
 
 
 # Tables --------------------------------------------------------------------------------------------------------------
 
 
-def results(found: Analysis) -> Table:
+def results(analysis: Analysis) -> Table:
     """Every line: agreement, what it is ahead of the baseline and behind the best, cost. Sections by labels."""
-    several, keys = len(found.sizes()) > 1, colours(found)
-    gaps = [Column(f"− {found.config.baseline}", "+.2f"), Column("p", "p"), Column("− best", "+.2f"), Column("p", "p")]
+    several, keys = len(analysis.sizes()) > 1, colours(analysis)
+    gaps = [
+        Column(f"− {analysis.config.baseline}", "+.2f"),
+        Column("p", "p"),
+        Column("− best", "+.2f"),
+        Column("p", "p"),
+    ]
     cost = [Column("failed", "d"), *(Column(name, ",.0f") for name in ("calls", "tokens", "seconds"))]
     coefficients = (Column(sign, ".3f", ".2f") for sign in COEFFICIENTS.values())
     made = Table(
-        [WHAT[found.config.study], *([Column("labels", "s")] if several else []), *coefficients, *gaps, *cost]
+        [WHAT[analysis.config.study], *([Column("labels", "s")] if several else []), *coefficients, *gaps, *cost]
     )  # fmt: skip
-    for size in found.sizes():
-        lines = found.of(size)
+    for size in analysis.sizes():
+        lines = analysis.of(size)
         whole = [line for line in lines if line.whole] or [line for line in lines if line.records]
         top = {name: max((line.mean(name) for line in whole), default=math.nan) for name in COEFFICIENTS}
-        if size != found.sizes()[0]:
+        if size != analysis.sizes()[0]:
             made.section()
         for line in lines:
             seeds = "" if line.whole else f" ({len(line.records)} of {line.wanted} seeds)"
@@ -85,47 +90,47 @@ def results(found: Analysis) -> Table:
     return made
 
 
-def _by_size(found: Analysis) -> Table:
-    sizes = found.sizes()
-    made = Table([WHAT[found.config.study], *(Column(size_text(size, found.of(size)), ".2f") for size in sizes)])
-    for name in found.names():
-        made.add(name, *(Cell(line.q, line.low, line.high) for line in found.lines if line.name == name))
+def _by_size(analysis: Analysis) -> Table:
+    sizes = analysis.sizes()
+    made = Table([WHAT[analysis.config.study], *(Column(size_text(size, analysis.of(size)), ".2f") for size in sizes)])
+    for name in analysis.names():
+        made.add(name, *(Cell(line.q, line.low, line.high) for line in analysis.lines if line.name == name))
     return made
 
 
-def _spread(found: Analysis) -> Table:
+def _spread(analysis: Analysis) -> Table:
     signs = (Column(sign, "s") for sign in COEFFICIENTS.values())
-    made = Table([WHAT[found.config.study], Column("labels", "s"), Column("seeds", "d"), *signs])
-    for line in found.lines:
+    made = Table([WHAT[analysis.config.study], Column("labels", "s"), Column("seeds", "d"), *signs])
+    for line in analysis.lines:
         if len(line.records) > 1:
             spread = (f"{number(line.mean(name))} ± {number(line.spread(name))}" for name in COEFFICIENTS)
-            made.add(line.name, size_text(line.train, found.of(line.train)), len(line.records), *spread)
+            made.add(line.name, size_text(line.train, analysis.of(line.train)), len(line.records), *spread)
     return made
 
 
-def _by_seed(found: Analysis) -> Table:
+def _by_seed(analysis: Analysis) -> Table:
     made = Table(
-        [WHAT[found.config.study], Column("labels", "s"), Column("seed", "d"), Column("Q", ".3f"), "95 %", "chosen",
+        [WHAT[analysis.config.study], Column("labels", "s"), Column("seed", "d"), Column("Q", ".3f"), "95 %", "chosen",
          Column("demonstrations", "d"), "form", Column("calls", "d")]
     )  # fmt: skip
-    for line in found.lines:
+    for line in analysis.lines:
         for seed, record in line.records.items():
             low, high = (math.nan if record[end] is None else record[end] for end in ("low", "high"))
             form = {name: value for name, value in (record.get("form") or {}).items() if name in ("explain", "reading")}
             made.add(
-                line.name, size_text(line.train, found.of(line.train)), seed, record["q"], interval(low, high),
+                line.name, size_text(line.train, analysis.of(line.train)), seed, record["q"], interval(low, high),
                 record["selected"], record["demos"], ", ".join(f"{n}={v}" for n, v in form.items()), record["calls"],
             )  # fmt: skip
     return made
 
 
-def show(found: Analysis) -> None:
+def show(analysis: Analysis) -> None:
     """Print the results, and the first notes and failures."""
-    out, table = table_console(), results(found)
-    table.title = heading(found)
+    out, table = table_console(), results(analysis)
+    table.title = heading(analysis)
     table.show(out)
-    failures = [f"{cell}: {reason}" for cell, reason in found.failures]
-    for what, lines, style in (("note", found.notes, "dim"), ("failed", failures, "red")):
+    failures = [f"{cell}: {reason}" for cell, reason in analysis.failures]
+    for what, lines, style in (("note", analysis.notes, "dim"), ("failed", failures, "red")):
         most = SHOWN_NOTES + (what == "note")
         for line in lines[:most]:
             out.print(f"{what}: {clean(line)}", style=style, markup=False)
@@ -133,18 +138,18 @@ def show(found: Analysis) -> None:
             out.print(f"… and {len(lines) - most} more; they are in tables.md", style=style)
 
 
-def markdown(found: Analysis) -> str:
+def markdown(analysis: Analysis) -> str:
     """Tables, values by seed, notes and failures."""
     parts: dict[str, str] = {}
-    if len(found.sizes()) > 1:
-        parts["## Q by the number of labels"] = _by_size(found).markdown()
-    if len(spread := _spread(found)):
+    if len(analysis.sizes()) > 1:
+        parts["## Q by the number of labels"] = _by_size(analysis).markdown()
+    if len(spread := _spread(analysis)):
         parts["## Spread: mean ± standard deviation over seeds"] = spread.markdown()
-    parts["## By seed"] = _by_seed(found).markdown()
-    parts["## Notes"] = "".join(f"- {md(note)}\n" for note in found.notes)
-    if found.failures:
-        parts["## Failed"] = "".join(f"- {md(f'{cell}: {reason}')}\n" for cell, reason in found.failures)
-    return f"# {md(heading(found))}\n\n{results(found).markdown()}" + "".join(
+    parts["## By seed"] = _by_seed(analysis).markdown()
+    parts["## Notes"] = "".join(f"- {md(note)}\n" for note in analysis.notes)
+    if analysis.failures:
+        parts["## Failed"] = "".join(f"- {md(f'{cell}: {reason}')}\n" for cell, reason in analysis.failures)
+    return f"# {md(heading(analysis))}\n\n{results(analysis).markdown()}" + "".join(
         f"\n{title}\n\n{text}" for title, text in parts.items()
     )
 
@@ -152,23 +157,23 @@ def markdown(found: Analysis) -> str:
 # The figure ----------------------------------------------------------------------------------------------------------
 
 
-def draw(found: Analysis, folder: Path) -> list[Path]:
+def draw(analysis: Analysis, folder: Path) -> list[Path]:
     """A curve over the number of labels with its bands, or Q of each line."""
-    several = len(found.sizes()) > 1
+    several = len(analysis.sizes()) > 1
     paths = [folder / "figure.png", folder / "figure.svg"]
-    with figure(6.4, 4.0 if several else max(2.2, 0.34 * len(found.names()) + 1.4)) as drawn:
+    with figure(6.4, 4.0 if several else max(2.2, 0.34 * len(analysis.names()) + 1.4)) as drawn:
         axes = drawn.subplots()
-        (_curve if several else _dots)(axes, found)
-        axes.set_title(literal(heading(found)), fontsize=8, wrap=True)
+        (_curve if several else _dots)(axes, analysis)
+        axes.set_title(literal(heading(analysis)), fontsize=8, wrap=True)
         for path in paths:
             write_figure(path, drawn)
     return paths
 
 
-def _curve(axes: Any, found: Analysis) -> None:
+def _curve(axes: Any, analysis: Analysis) -> None:
     ticks: set[int] = set()
-    for name in found.names():
-        lines = [line for line in found.lines if line.name == name and line.records]
+    for name in analysis.names():
+        lines = [line for line in analysis.lines if line.name == name and line.records]
         lines.sort(key=lambda line: line.mean("labels"))
         places = [line.mean("labels") for line in lines]
         ticks |= {round(place) for place in places}
@@ -185,12 +190,12 @@ def _curve(axes: Any, found: Analysis) -> None:
     axes.legend(fontsize=8)
 
 
-def _dots(axes: Any, found: Analysis) -> None:
-    lines = [line for line in found.lines if line.records][::-1]
+def _dots(axes: Any, analysis: Analysis) -> None:
+    lines = [line for line in analysis.lines if line.records][::-1]
     ends = [(line.q - line.low, line.high - line.q) for line in lines]  # NaN draws no bar
     axes.errorbar([line.q for line in lines], range(len(lines)), xerr=np.abs(ends).T, fmt="o", capsize=3)
     axes.set_yticks(range(len(lines)), [literal(line.name) for line in lines], fontsize=8)
     axes.set_xlabel("Q on held-out rows")
-    base = next((line.q for line in lines if line.arm == found.config.baseline), math.nan)
+    base = next((line.q for line in lines if line.arm == analysis.config.baseline), math.nan)
     if not math.isnan(base):
         axes.axvline(base, color="0.7", linewidth=0.8, zorder=0)

@@ -64,8 +64,8 @@ def fitted_cuts(x: Vector, human: NDArray[np.intp], categories: int, binary: boo
 
     def agreement(cuts: list[float]) -> float:
         decided = np.searchsorted(np.array(cuts), x, side="right")
-        found = on_all(balanced_when_drawn if binary else kappa_when_drawn, decided, human)
-        return -1.0 if np.isnan(found) else round(found, 9)
+        reached = on_all(balanced_when_drawn if binary else kappa_when_drawn, decided, human)
+        return -1.0 if np.isnan(reached) else round(reached, 9)
 
     below = [float((human <= place).mean()) for place in range(categories - 1)]
     cuts = [float(cut) for cut in np.maximum.accumulate(np.quantile(x, below))]
@@ -107,8 +107,8 @@ def fit_preference(percents: ArrayLike, labels: Labels) -> BradleyTerry | None:
         half = leads / (2 * WIDTH * np.exp(logs[0]))
         tie = np.log(TIE) + logs[1] if ties else -np.inf
         whole = np.logaddexp(np.logaddexp(half, -half), tie)
-        said = np.where(tied, tie, ahead * half) if ties else ahead * half
-        return float((whole - said).sum() + (logs**2).sum() / (2 * SPREAD**2))
+        chances = np.where(tied, tie, ahead * half) if ties else ahead * half
+        return float((whole - chances).sum() + (logs**2).sum() / (2 * SPREAD**2))
 
     width, tie = np.array([WIDTH, TIE]) * np.exp(scipy.optimize.minimize(surprise, np.zeros(2), method="Nelder-Mead").x)
     return BradleyTerry(round(float(width), 6), round(float(tie), 6) if ties else 0.0)

@@ -65,8 +65,8 @@ def fit_weights(scores: Matrix, human: Vector, *, penalty: float, within: Sequen
     # |x w - y|² + λ |w|² is an ordinary least squares problem with rows √λ·I that ought to be 0
     strength = penalty * float((centred**2).sum()) / count
     centred, wanted = np.vstack([centred, math.sqrt(strength) * np.eye(count)]), np.append(wanted, np.zeros(count))
-    found: Vector = scipy.optimize.nnls(centred, wanted)[0]
-    return found if found.sum() > 1e-9 else None
+    weights: Vector = scipy.optimize.nnls(centred, wanted)[0]
+    return weights if weights.sum() > 1e-9 else None
 
 
 def ridge_weights(training: Training, scores: Matrix, *, own: bool, parts: str, plain: str) -> Fit:
@@ -111,9 +111,9 @@ def ridge_out_of_fold(training: Training, scores: Matrix, *, own: bool) -> tuple
     alone, mixed = (np.full(len(scores), math.nan) for _ in range(2))
     for fold in np.unique(folds):
         weights, _, share = _ridge(training.part(folds != fold), scores[folds != fold], own=own)
-        found, out = weighted_mean(scores, weights), folds == fold
-        alone[out] = _standardised(found)[out]
-        mixed[out] = _standardised(share * training.percents + (1 - share) * found)[out]
+        predicted, out = weighted_mean(scores, weights), folds == fold
+        alone[out] = _standardised(predicted)[out]
+        mixed[out] = _standardised(share * training.percents + (1 - share) * predicted)[out]
     return alone, mixed if own else None
 
 

@@ -56,5 +56,5 @@ class Comet(ComparedMetric):
             {"mt": output, **{name: texts[0] for name, texts in zip(names, others, strict=True)}}
             for output, others in rows
         ]
-        said = self._model.predict(asked, batch_size=8, gpus=0, progress_bar=False)
-        return [float(value) for value in said["scores"]]
+        predicted = self._model.predict(asked, batch_size=8, gpus=0, progress_bar=False)
+        return [float(value) for value in predicted["scores"]]

@@ -117,5 +117,5 @@ def opening(metric: type[Metric], model: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        said = " ".join(str(error).split())[:300] or type(error).__name__
-        raise ModelError(f"{PREFIX}{metric.name}: the model {model} cannot be fetched or opened: {said}") from None
+        reason = " ".join(str(error).split())[:300] or type(error).__name__
+        raise ModelError(f"{PREFIX}{metric.name}: the model {model} cannot be fetched or opened: {reason}") from None

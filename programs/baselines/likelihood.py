@@ -170,8 +170,8 @@ class GptScore(LikelihoodMetric):
         if not chosen.aspect:
             return chosen.instruction or instruction("")
         aspect, task = known_aspect(chosen.aspect)
-        told = chosen.instruction or instruction(task.name if task else "")
-        return f"{told} The result has to be excellent in {aspect.name}: {aspect.definition}"
+        given = chosen.instruction or instruction(task.name if task else "")
+        return f"{given} The result has to be excellent in {aspect.name}: {aspect.definition}"
 
     def value(self, output: str, other: str) -> float:
         text = Text(other, output, instruction=self.asked)

@@ -121,8 +121,8 @@ def _folded(letter: str) -> str:
 
 def _exact(words: str, text: str) -> list[Grounded]:
     """All places of the words as they are; whole words alone, if there are any."""
-    found = [Grounded(a, b, "exact") for a, b in _occurrences(words, text)]
-    return [place for place in found if _whole(text, place.start, place.end)] or found
+    places = [Grounded(a, b, "exact") for a, b in _occurrences(words, text)]
+    return [place for place in places if _whole(text, place.start, place.end)] or places
 
 
 def _normalised(words: str, text: str) -> list[Grounded]:

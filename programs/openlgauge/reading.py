@@ -202,9 +202,9 @@ def _one_of(words: tuple[str, ...]) -> re.Pattern[str]:
     )
 
 
-def _severity(said: str) -> float:
+def _severity(label: str) -> float:
     """A severity from 1 to 5 out of "4", "4/5" or "Major"; NaN where that is unclear or off the scale."""
-    match = _one_of((r"[1-5](?:\.\d+)?", *SEVERITIES)).match(said)
+    match = _one_of((r"[1-5](?:\.\d+)?", *SEVERITIES)).match(label)
     value = math.nan if match is None else SEVERITIES.get(match["said"].capitalize()) or float(match["said"])
     return value if value <= 5.0 else math.nan
 

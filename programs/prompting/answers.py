@@ -134,13 +134,13 @@ def read_overall(reply: Reply, scale: Scale, fits: Callable[[str], bool]) -> Rea
         return ReadScore(problem=f"the score {matches[0][0].split()[-1]} is outside {scale}: {_short(text)}")
     if len(values) > 1:
         return ReadScore(problem=f"{len(values)} different scores in one answer: {_short(text)}")
-    (said,) = values
-    assert said is not None
+    (value,) = values
+    assert value is not None
     match = matches[0]
     expected, mass = expectation(reply, match.start("number"), scale)
     if mass < LOWEST_MASS:
         expected = math.nan
-    return ReadScore(said, expected, mass, _explanation(text, match), not fits(text))
+    return ReadScore(value, expected, mass, _explanation(text, match), not fits(text))
 
 
 def read_criteria(

@@ -71,10 +71,10 @@ def unmarked(reply: Reply, signature: type[dspy.Signature]) -> Reply:
         return reply
     outputs = described(signature)
 
-    def label(found: re.Match[str]) -> str:
-        if found[1] == "completed" or (len(outputs) == 1 and found[1] in outputs):
+    def label(match: re.Match[str]) -> str:
+        if match[1] == "completed" or (len(outputs) == 1 and match[1] in outputs):
             return ""
-        return f"{found[1].capitalize()}: " if found[1] in outputs else found[0]
+        return f"{match[1].capitalize()}: " if match[1] in outputs else match[0]
 
     return replace(reply, text=_MARKED.sub(label, reply.text).strip(), tokens=None)
 
@@ -142,8 +142,8 @@ class Layout(dspy.Adapter):  # type: ignore[misc]
             if reply is not None:
                 turns.append({"role": "user", "content": self._material(fields, demo)})
                 turns.append({"role": "assistant", "content": reply})
-            elif (said := self.example(demo)) is not None:
-                examples.append(f"<example>\n{self._material(fields, demo)}\n{said}\n</example>")
+            elif (example := self.example(demo)) is not None:
+                examples.append(f"<example>\n{self._material(fields, demo)}\n{example}\n</example>")
         if examples:
             system.append("Examples that people scored:\n" + "\n".join(examples))
         system.append(MATERIAL)
@@ -344,12 +344,12 @@ class CriteriaLayout(ScoreLayout):
             explained=self.explain == "before",
         )
         if whys:
-            said = answers.read_reasons(whys, inputs["criteria"])
-            if reply.finish == "length" and said:  # the last one is cut
-                last = next(reversed(said))
-                said[last] = ended(said[last])
+            reasons = answers.read_reasons(whys, inputs["criteria"])
+            if reply.finish == "length" and reasons:  # the last one is cut
+                last = next(reversed(reasons))
+                reasons[last] = ended(reasons[last])
             made = parsed.values["criteria_scores"]
-            made.update({name: replace(score, explanation=said.get(name, "")) for name, score in made.items()})
+            made.update({name: replace(score, explanation=reasons.get(name, "")) for name, score in made.items()})
         return parsed
 
     def _apart(self, reply: Reply) -> tuple[Reply, str]:

@@ -213,10 +213,10 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
 
 def called(lm: Any) -> LanguageModel:
     """The model to be used: this one, else DSPy's. Raises ModelError where there is neither."""
-    found = dspy.settings.lm if lm is None else lm
-    if found is None:
+    model = dspy.settings.lm if lm is None else lm
+    if model is None:
         raise ModelError("no language model: pass lm=…, for example js.load('judge.json', lm='local/qwen2.5-0.5b')")
-    return language_model(found)
+    return language_model(model)
 
 
 def material(item: Item) -> dict[str, Any]:

@@ -92,8 +92,8 @@ class ReadingsJudge(DirectScorer):
 
     @classmethod
     def told(cls, known: Aspect, task: Task | None) -> dict[str, str]:
-        said = INSTRUCTIONS.get(task.name) if task else None
-        return {**super().told(known, task), **({"instruction": said} if said else {})}
+        instruction = INSTRUCTIONS.get(task.name) if task else None
+        return {**super().told(known, task), **({"instruction": instruction} if instruction else {})}
 
     # -- reading
 

@@ -72,13 +72,13 @@ def _weights(name: str, lm: LanguageModel) -> Path | None:
     if is_local(name):
         return model_file(name)[0]
     if is_ollama(name):
-        found = ollama_weights(name)
-        if found is None:
+        weights = ollama_weights(name)
+        if weights is None:
             raise ModelError(
                 f"reader={name!r}: Ollama's store on this machine has no weights of that name; fetch them with `ollama "
                 "pull`, or name the store with OLLAMA_MODELS"
             )
-        return found
+        return weights
     if lm.weights is None and is_ollama(lm.name):
         return ollama_weights(lm.name, lm.connection.api_base)
     return lm.weights

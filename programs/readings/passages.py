@@ -81,8 +81,8 @@ def rendered(chat: Chat, messages: Sequence[Message], *, answer: bool = True) ->
     pieces: list[Piece] = []
     for message, names in zip(messages, slots, strict=True):
         for part, name in zip(message.parts, names, strict=True):
-            mark, found, text = text.partition(name)
-            if not found:
+            mark, separator, text = text.partition(name)
+            if not separator:
                 raise OptionError(f"this model's chat template leaves out what the {message.role} says")
             pieces += [Piece(mark, mark=True)] if mark else []
             pieces.append(Piece(part))

@@ -122,10 +122,10 @@ class KeptReader:
         key = hashlib.sha256(json.dumps(parts, ensure_ascii=True).encode()).digest()
         kept = self._kept(key)
         if kept is None:
-            found = self._reader.read(passage, layers=layers)
-            kept = {name: np.asarray(getattr(found, name)) for name in _VECTORS}
+            reading = self._reader.read(passage, layers=layers)
+            kept = {name: np.asarray(getattr(reading, name)) for name in _VECTORS}
             for layer in layers:
-                kept[f"mean{layer}"] = found.means[layer].astype(np.float16)
+                kept[f"mean{layer}"] = reading.means[layer].astype(np.float16)
             self._keep(key, kept)
         return TokenReading(
             logp=kept["logp"],

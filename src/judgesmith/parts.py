@@ -86,9 +86,9 @@ def read_options(options: type[Chosen], given: Mapping[str, Any], where: str) ->
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(str(part) for part in first["loc"])
-        said = first["msg"].removeprefix("Value error, ")
+        message = first["msg"].removeprefix("Value error, ")
         value = f"; got {first['input']!r}" if name else ""
-        raise OptionError(f"{where}{', ' + name if name else ''}: {said}{value}"[:400]) from None
+        raise OptionError(f"{where}{', ' + name if name else ''}: {message}{value}"[:400]) from None
 
 
 def from_text(field: FieldInfo, text: str) -> Any:
@@ -159,13 +159,13 @@ class Registry(Generic[P]):
     def get(self, name: str) -> P:
         """The part of that name or alias. Raises OptionError with the nearest name."""
         self._load()
-        found = self._parts.get(self._aliases.get(name, name))
-        if found is None:
+        part = self._parts.get(self._aliases.get(name, name))
+        if part is None:
             broken = f"; the plug-in {name!r} is broken: {self.broken[name]}" if name in self.broken else ""
             raise OptionError(
                 f"{self.what} {name!r} is unknown{nearest(name, self._parts)}; known: {', '.join(self._parts)}{broken}"
             )
-        return found
+        return part
 
     def __contains__(self, name: object) -> bool:
         self._load()

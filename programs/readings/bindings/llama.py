@@ -188,7 +188,7 @@ def library() -> Library:
             "reading with an embedded model needs llama.cpp: pip install 'judgesmith[local]'"
         ) from error
     folder = Path(xllamacpp.__file__).parent
-    found = sorted([*folder.glob("xllamacpp*.so"), *folder.glob("xllamacpp*.pyd")])
-    if not found:
+    libraries = sorted([*folder.glob("xllamacpp*.so"), *folder.glob("xllamacpp*.pyd")])
+    if not libraries:
         raise ModelError(f"{folder} has no library of llama.cpp; reinstall xllamacpp")
-    return Library(found[0], str(getattr(xllamacpp, "__version__", "")))
+    return Library(libraries[0], str(getattr(xllamacpp, "__version__", "")))

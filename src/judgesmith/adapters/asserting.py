@@ -138,10 +138,10 @@ def assert_agreement(
 
     options = [("--judge", judge), ("--human", human), ("--fail-under", at_least)]
     words = [word for name, value in options if value is not None for word in (name, str(value))]
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(io.StringIO()):
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(io.StringIO()):
         app(["evaluate", str(rows), "--json", *words, *more], standalone_mode=False)
-    data: dict[str, Any] = json.loads(said.getvalue())
+    data: dict[str, Any] = json.loads(output.getvalue())
     _record(data["judges"], record)
     if not data["gate"]["passed"]:
         raise AssertionError("\n".join(map(_line, data["gate"]["reasons"])))
@@ -161,16 +161,16 @@ def _items(outputs: Any) -> Iterator[Item]:
         yield Item(row) if isinstance(row, str) else Item.of(row)
 
 
-def _statistic(name: str, there: Sequence[tuple[Item, Verdict]], seed: int) -> dict[str, float]:
+def _statistic(name: str, judged: Sequence[tuple[Item, Verdict]], seed: int) -> dict[str, float]:
     """value, low and high; NaN where there are none."""
-    if name == "passed" and any(verdict.passed is None for _, verdict in there):
+    if name == "passed" and any(verdict.passed is None for _, verdict in judged):
         raise OptionError("passed: this judge was not compiled from pass and fail; give mean>=… or min>=…")
-    values = [float(v.passed or 0) if name == "passed" else v.score for _, v in there]
+    values = [float(v.passed or 0) if name == "passed" else v.score for _, v in judged]
     if not values:
         return {"value": math.nan, "low": math.nan, "high": math.nan}
     if name == "min":
         return {"value": min(values), "low": math.nan, "high": math.nan}
-    low, high = _interval(values, [item.group or item.source or n for n, (item, _) in enumerate(there)], seed)
+    low, high = _interval(values, [item.group or item.source or n for n, (item, _) in enumerate(judged)], seed)
     return {"value": math.fsum(values) / len(values), "low": low, "high": high}
 
 
@@ -191,12 +191,12 @@ def _interval(values: Sequence[float], groups: Iterable[object], seed: int) -> t
     return estimate.low, estimate.high
 
 
-def _below(bar: Bar, found: Mapping[str, Any]) -> Iterator[str]:
-    told = found[bar.statistic]
-    value = told["low" if bar.low else "value"]
-    n = found["rows"] - found["failed"]
-    shown = f"{bar.statistic} {told['value']:.3f}"
-    shown += "" if bar.statistic == "min" else f" [{told['low']:.3f}, {told['high']:.3f}]"
+def _below(bar: Bar, statistics: Mapping[str, Any]) -> Iterator[str]:
+    statistic = statistics[bar.statistic]
+    value = statistic["low" if bar.low else "value"]
+    n = statistics["rows"] - statistics["failed"]
+    shown = f"{bar.statistic} {statistic['value']:.3f}"
+    shown += "" if bar.statistic == "min" else f" [{statistic['low']:.3f}, {statistic['high']:.3f}]"
     if math.isnan(value):
         yield f"{bar.text}: {shown} of {n} rows" + (": there is no interval over one document" if n else "")
     elif value < bar.least:
@@ -208,8 +208,8 @@ def _lowest(items: Sequence[Item], verdicts: Sequence[Verdict]) -> Iterator[str]
     order = sorted(range(len(items)), key=lambda n: -math.inf if verdicts[n].failure else verdicts[n].score)
     for n in itertools.islice(order, SHOWN):
         verdict = verdicts[n]
-        said = verdict.failure or verdict.explanation
-        yield f"  row {n + 1}: {'no score' if verdict.failure else f'{verdict.score:g}'}: {items[n].output} ({said})"
+        reason = verdict.failure or verdict.explanation
+        yield f"  row {n + 1}: {'no score' if verdict.failure else f'{verdict.score:g}'}: {items[n].output} ({reason})"
 
 
 def _line(words: str) -> str:
@@ -220,11 +220,11 @@ def _line(words: str) -> str:
     return line if len(line) <= 4 * WIDTH else line[: 4 * WIDTH] + " …"
 
 
-def _record(found: Mapping[str, Any], record: Record | None) -> None:
+def _record(statistics: Mapping[str, Any], record: Record | None) -> None:
     """What stands in mappings in mappings, by names with dots."""
     if record is None:
         return
-    for name, value in found.items():
+    for name, value in statistics.items():
         if isinstance(value, Mapping):
             _record({f"{name}.{part}": inner for part, inner in value.items()}, record)
         elif value is not None:

@@ -38,9 +38,9 @@ def ordered_pairs(scores: Vector, human: Vector, documents: Sequence[str]) -> tu
         first, second = np.triu_indices(len(x), 1)
         present = np.sign(y[first] - y[second])
         ours = np.sign(x[first] - x[second])
-        told = present != 0
-        right[document[rows[0]]] = float((ours == present)[told].sum()) + float((ours == 0)[told].sum()) / 2
-        pairs[document[rows[0]]] = float(told.sum())
+        apart = present != 0
+        right[document[rows[0]]] = float((ours == present)[apart].sum()) + float((ours == 0)[apart].sum()) / 2
+        pairs[document[rows[0]]] = float(apart.sum())
     return names, right, pairs
 
 

@@ -48,19 +48,19 @@ def rank_p(runs: Matrix, alternative: Alternative, newest: int = 1) -> float:
     spread = np.ones(1)
     for row, times in zip(*np.unique(np.sort(ranks, axis=0).T, axis=0, return_counts=True), strict=True):
         spread = np.convolve(spread, _power(_sums(row, newest), int(times)))
-    found = int(ranks[count - newest :].sum())
-    upper, lower = float(spread[found:].sum()), float(spread[: found + 1].sum())
+    total = int(ranks[count - newest :].sum())
+    upper, lower = float(spread[total:].sum()), float(spread[: total + 1].sum())
     return min(1.0, upper if alternative == "greater" else 2 * min(upper, lower))
 
 
 def _power(spread: Vector, times: int) -> Vector:
     """The distribution of the sum of `times` independent values of this distribution."""
-    found = np.ones(1)
+    power = np.ones(1)
     while times:
         if times % 2:
-            found = np.convolve(found, spread)
+            power = np.convolve(power, spread)
         spread, times = np.convolve(spread, spread) if times > 1 else spread, times // 2
-    return found
+    return power
 
 
 def _sums(ranks: npt.NDArray[np.intp], picked: int) -> Vector:

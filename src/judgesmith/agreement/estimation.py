@@ -243,21 +243,21 @@ def _differences(
 
 
 def _ranked(
-    found: Sequence[SystemEstimate], differences: Sequence[SystemDifference], alpha: float
+    systems: Sequence[SystemEstimate], differences: Sequence[SystemDifference], alpha: float
 ) -> tuple[SystemEstimate, ...]:
     """Best first. A rank is left open by every system that is not certainly better or worse, at `alpha` for all pairs
     together. Source: Mogstad et al. 2024, with Holm's correction in place of their simulated bound."""
-    better = dict.fromkeys((s.system for s in found), 0)
+    better = dict.fromkeys((s.system for s in systems), 0)
     worse = dict(better)
     for d in differences:
         if d.p < alpha:
             winner, loser = (d.a, d.b) if d.difference > 0 else (d.b, d.a)
             better[loser] += 1
             worse[winner] += 1
-    count = sum(s.reason is None for s in found)
+    count = sum(s.reason is None for s in systems)
     made = [
         replace(s, rank_low=1 + better[s.system], rank_high=count - worse[s.system]) if s.reason is None else s
-        for s in found
+        for s in systems
     ]
     return tuple(sorted(made, key=lambda s: (math.isnan(s.mean), -s.mean if not math.isnan(s.mean) else 0.0)))
 

@@ -108,11 +108,11 @@ class Objective(ABC):
     def q(self, percents: Vector, rows: Rows) -> Correlated:
         return CorrelationSum(self.level)(percents, rows.human, rows.documents, rows.systems)
 
-    def signature(self, found: Reached, low: float, high: float, seed: int) -> str:
+    def signature(self, reached: Reached, low: float, high: float, seed: int) -> str:
         """One line that says what a value is: `AUC=0.81 [0.70, 0.90] auc|pooled|n:60|failed:2|seed:0`."""
         return (
-            f"{self.label}={found.value:.2f} [{low:.2f}, {high:.2f}] {self._measured}|n:{found.n}|failed:{found.failed}"
-            f"|seed:{seed}"
+            f"{self.label}={reached.value:.2f} [{low:.2f}, {high:.2f}] {self._measured}"
+            f"|n:{reached.n}|failed:{reached.failed}|seed:{seed}"
         )
 
     @property
@@ -141,8 +141,8 @@ class Q(Objective):
         return self.level == "pooled"
 
     def reached(self, percents: Vector, rows: Rows) -> Reached:
-        found = self.q(percents, rows)
-        return Reached(found.q, found.n, found.failed, found.reason)
+        total = self.q(percents, rows)
+        return Reached(total.q, total.n, total.failed, total.reason)
 
     def resampled(self, predictions: Sequence[Vector], rows: Rows) -> Agreement:
         return Agreement.of(

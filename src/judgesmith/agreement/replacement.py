@@ -125,11 +125,11 @@ def _worse(lead: Vector, codes: Codes, epsilon: float) -> float:
     return float(scipy.stats.t.cdf((mean - epsilon) / error, count - 1))
 
 
-def _conditions(found: tuple[AgainstRater, ...], columns: int) -> list[str]:
+def _conditions(raters: tuple[AgainstRater, ...], columns: int) -> list[str]:
     lines = []
-    if len(found) < RATERS:
-        lines.append(f"{len(found)} of {columns} raters can be compared; the test asks for {RATERS} at least")
-    few = [str(one.rater) for one in found if one.rows < ROWS]
+    if len(raters) < RATERS:
+        lines.append(f"{len(raters)} of {columns} raters can be compared; the test asks for {RATERS} at least")
+    few = [str(one.rater) for one in raters if one.rows < ROWS]
     if few:
         lines.append(f"rater {', '.join(few)}: fewer than {ROWS} rows, which the test asks for")
     return lines

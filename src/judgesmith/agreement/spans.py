@@ -145,8 +145,8 @@ def span_agreement(
     judge = _tally((predicted[identity], lengths[identity]) for identity in pairs)
     persons = _tally((marked[i], lengths[i]) for marked in people for i in marked if i in pairs)
     drawing = {"rounds": rounds, "confidence": confidence, "seed": seed}
-    found = _agreement(pairs, lengths, documents, judge, persons, drawing)
-    return replace(found, unpredicted=len(read) - len(pairs))
+    agreement = _agreement(pairs, lengths, documents, judge, persons, drawing)
+    return replace(agreement, unpredicted=len(read) - len(pairs))
 
 
 def human_span_agreement(
@@ -171,8 +171,8 @@ def human_span_agreement(
     _check(pairs, lengths, documents)
     persons = _tally((marked[i], lengths[i]) for marked in people for i in marked if i in pairs)
     drawing = {"rounds": rounds, "confidence": confidence, "seed": seed}
-    found = _agreement(pairs, lengths, documents, persons, persons, drawing)
-    return replace(found, people=max(sum(i in marked for marked in people) for i in pairs))
+    agreement = _agreement(pairs, lengths, documents, persons, persons, drawing)
+    return replace(agreement, people=max(sum(i in marked for marked in people) for i in pairs))
 
 
 # Counting ------------------------------------------------------------------------------------------------------------

@@ -115,8 +115,8 @@ class Surrogate:
         seed: int = 0,
     ) -> None:
         self._score_of, self._human_of, self._group_of = score_of, human_of, group_of
-        told = np.array([number(human_of, row[0], "human") for row in rows], dtype=float)
-        self._low, self._width = float(told.min()), float(told.max() - told.min()) or 1.0
+        human = np.array([number(human_of, row[0], "human") for row in rows], dtype=float)
+        self._low, self._width = float(human.min()), float(human.max() - human.min()) or 1.0
         percents = [self._percent(number(score_of, row[1])) for row in rows]
         self.ranked = RankSurrogate([self._seen(row[0]) for row in rows], percents, panel=panel, seed=seed)
 
@@ -135,8 +135,8 @@ class Surrogate:
         score = self.ranked.concordance(row, percent)
         if pred_name is None:
             return score
-        said = dspy.Prediction(percent=percent)
-        return dspy.Prediction(score=score, feedback=self.ranked.feedback(row, said))
+        answer = dspy.Prediction(percent=percent)
+        return dspy.Prediction(score=score, feedback=self.ranked.feedback(row, answer))
 
 
 def _percent(prediction: Any) -> float:

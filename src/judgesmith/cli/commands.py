@@ -91,8 +91,8 @@ class Command(Options):
         rest = {name: value for name, value in values.items() if name not in own}
         if (catalogue := cls.catalogue(values)) is not None:
             named = {name for name in rest if name in read and name not in given}
-            found = catalogue.resolve(rest, source if rest.keys() <= named else "")
-            made._more.update(found)
+            chosen = catalogue.resolve(rest, source if rest.keys() <= named else "")
+            made._more.update(chosen)
         elif rest:
             raise OptionError(f"{source}, {next(iter(rest))}: there is no option of that name")
         return made.run() or 0
@@ -205,8 +205,8 @@ class Aspect(Options):
 
 def _cli(field: FieldInfo) -> dict[str, Any]:
     extra = field.json_schema_extra
-    found: Any = extra.get("cli") if isinstance(extra, dict) else None
-    return found or {}
+    declared: Any = extra.get("cli") if isinstance(extra, dict) else None
+    return declared or {}
 
 
 def _kinds(field: FieldInfo) -> tuple[Any, ...]:

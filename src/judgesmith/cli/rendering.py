@@ -85,15 +85,15 @@ _MEASURES = {
 }  # fmt: skip
 
 
-def _decisions(found: Mapping[str, Any], judge: Judge) -> str:
+def _decisions(figures: Mapping[str, Any], judge: Judge) -> str:
     """How far decisions agree with people's on the held-out rows, and where categories begin."""
     lines = [
         f"{name} {number(of['value'])} [{number(of['low'])}, {number(of['high'])}]"
         for key, name in _MEASURES.items()
-        if (of := found.get(key))
+        if (of := figures.get(key))
     ]
     cuts = f" Raw score: {judge.decision}." if judge.decision is not None else ""
-    return f"Decisions on {found['n']} held-out rows: {', '.join(lines)}.{cuts}"
+    return f"Decisions on {figures['n']} held-out rows: {', '.join(lines)}.{cuts}"
 
 
 def _how_sure(sure: Mapping[str, Any], judge: Judge) -> str:

@@ -42,8 +42,8 @@ class Show(Command, Rows, Json):
             saved = artifact.to_dict(made) | {"lm": read.lm and read.lm.model_dump()}
             messages = None if self.prompt is None else _messages(made, self.prompt, self.roles())
             if self.as_json:
-                told = saved | {"fingerprint": version.fingerprint, "fingerprint_parts": version.parts()}
-                print_json(told | ({"prompt": messages} if messages else {}))
+                data = saved | {"fingerprint": version.fingerprint, "fingerprint_parts": version.parts()}
+                print_json(data | ({"prompt": messages} if messages else {}))
             elif messages is not None:
                 for name, sent in messages.items():
                     out.rule(escape(name))
@@ -98,8 +98,8 @@ def _history(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
     """How it was compiled: agreement, what was chosen, labels, cost and date."""
     lines = []
     for title, key in (("agreement", "heldout"), ("zero-shot", "zero_shot")):
-        if found := provenance.get(key):
-            lines.append((title, str(found.get("signature", "–"))))
+        if entry := provenance.get(key):
+            lines.append((title, str(entry.get("signature", "–"))))
     if selected := provenance.get("selected"):
         candidates = len(provenance.get("candidates", []))
         lines.append(("chosen", f"{selected.get('candidate')}: {training_q(selected, candidates)}"))

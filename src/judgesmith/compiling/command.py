@@ -80,25 +80,25 @@ class Compile(Command, Aspect, Preset, Model, Rows, Json):
         from .run import CompileRun
 
         given = dict(self)
-        setup = self._setup(given, (f"{key}.{name}" for key, found in self._more.items() for name in found))
-        found = {owner.key: self.more(owner.key) for owner in setup.catalogue().owners}
+        setup = self._setup(given, (f"{key}.{name}" for key, chosen in self._more.items() for name in chosen))
+        chosen = {owner.key: self.more(owner.key) for owner in setup.catalogue().owners}
         if self.no_labels:
-            return self._unlabelled(setup, found)
+            return self._unlabelled(setup, chosen)
         if self.labels is None:
             raise OptionError(
                 "which labels? Name a file with human scores, or save a judge that has learnt from none with "
                 "--no-labels"
             )
         share, file = _heldout(self.heldout)
-        found["run"] |= {"heldout": share} | ({"max_calls": self.max_calls} if self.max_calls else {})
+        chosen["run"] |= {"heldout": share} | ({"max_calls": self.max_calls} if self.max_calls else {})
         run = CompileRun.of(
-            setup, found, labels=self.labels, lm=self.lm, output=self.output,
+            setup, chosen, labels=self.labels, lm=self.lm, output=self.output,
             aspect=self.aspect, scale=self.scale, columns=self.columns, heldout_file=file,
             library_aspect=self.library_aspect, api_base=tuple(self.api_base), registered=self.registered,
         )  # fmt: skip
         return compile_judge(run, dry_run=self.dry_run, as_json=self.as_json)
 
-    def _unlabelled(self, setup: Setup, found: Mapping[str, Mapping[str, Any]]) -> int:
+    def _unlabelled(self, setup: Setup, chosen: Mapping[str, Mapping[str, Any]]) -> int:
         """Save a judge that has learnt from no labels."""
         from ..programs.models.names import check_listed
         from ..running.console import out
@@ -110,9 +110,9 @@ class Compile(Command, Aspect, Preset, Model, Rows, Json):
         unused = ("labels", "optimizer", "aspect", "max_calls", "registered")
         if wrong := next((name for name in unused if getattr(self, name)), None):
             raise OptionError(f"--no-labels: {wrong} does nothing with it; leave one of them out")
-        words = JudgeInWords(**found["run"])
+        words = JudgeInWords(**chosen["run"])
         with quiet():
-            judge = judge_in_words(setup.method, found["method"], words, None, self.library_aspect)
+            judge = judge_in_words(setup.method, chosen["method"], words, None, self.library_aspect)
             if self.scale is not None:
                 judge.scale = Scale(*self.scale)
             check_writable(self.output, words.criteria)

@@ -34,9 +34,9 @@ class Demo(Command, Json):
                 )
             # Half of the documents held out: an interval over six would say nothing.
             setup = Setup.choose(None, None, self.lm)
-            found = setup.resolve({"heldout": 0.5})
+            chosen = setup.resolve({"heldout": 0.5})
             run = CompileRun.of(
-                setup, found, labels=folder / "labels.jsonl", lm=self.lm, output=self.output, scale=(1, 5),
+                setup, chosen, labels=folder / "labels.jsonl", lm=self.lm, output=self.output, scale=(1, 5),
                 library_aspect="simplification/fluency" if setup.method == READ else None,
             )  # fmt: skip
             code = compile_judge(run, as_json=self.as_json)

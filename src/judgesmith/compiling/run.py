@@ -144,14 +144,14 @@ class CompileRun:
     of_optimizer: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, setup: Setup, found: Mapping[str, Mapping[str, Any]], **everyday: Any) -> CompileRun:
+    def of(cls, setup: Setup, chosen: Mapping[str, Mapping[str, Any]], **everyday: Any) -> CompileRun:
         """From what `Setup.resolve` found. everyday: the other fields. Raises OptionError."""
-        for name, value in found["run"].items():
+        for name, value in chosen["run"].items():
             if value is not None and (why := setup.unused(name)):
                 raise OptionError(f"{name}=… does nothing with {why}")
         return cls(
-            setup=setup, run=RunOptions(**found["run"]), model=ModelOptions(**found["lm"]),
-            of_method=found["method"], of_optimizer=found["optimizer"], **everyday,
+            setup=setup, run=RunOptions(**chosen["run"]), model=ModelOptions(**chosen["lm"]),
+            of_method=chosen["method"], of_optimizer=chosen["optimizer"], **everyday,
         )  # fmt: skip
 
     def log(self) -> Any:
@@ -206,10 +206,10 @@ class CompileRun:
             columns=column_roles(self.columns), kind=self.run.kind, categories=self.run.categories,
         )  # fmt: skip
         if (heldout.kind, heldout.levels) != (labels.kind, labels.levels):
-            there, here = (f"{one.kind} {', '.join(one.categories)}".strip() for one in (heldout, labels))
+            theirs, here = (f"{one.kind} {', '.join(one.categories)}".strip() for one in (heldout, labels))
             raise LabelsError(
-                f"{heldout.origin}: its ratings are read as {there}, those of {labels.origin} as {here}; say what both "
-                "are with --kind, or --categories with all words, worst first"
+                f"{heldout.origin}: its ratings are read as {theirs}, those of {labels.origin} as {here}; say what "
+                "both are with --kind, or --categories with all words, worst first"
             )
         return heldout
 

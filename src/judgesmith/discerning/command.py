@@ -152,8 +152,8 @@ class Discern(Command, Preset, Model, Rows, Json):
 
         path = how.weights_form
         assert path is not None
-        there = {**PERTURBATIONS, **written_perturbations(None)}
-        named = find_perturbations(self.perturb or ["paper"], there, how.task())
+        known = {**PERTURBATIONS, **written_perturbations(None)}
+        named = find_perturbations(self.perturb or ["paper"], known, how.task())
         chosen = [made for made, _ in named if made.kind == "degradation"]
         write_form(path, how.metrics, chosen)
         out.print(

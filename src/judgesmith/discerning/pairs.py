@@ -80,8 +80,8 @@ def read_texts(
         notes.append(f"{file.origin} has {len(texts)} documents with {role}s; {n} were asked for")
     texts, total = _long_enough(texts, n, how.longer_than, notes), len(texts)
     kept = sorted(random.Random(seed).sample(range(len(texts)), min(n, len(texts))))
-    told = as_text(file.records[0].get("task")) or ""
-    return Texts(file.origin, role, tuple(texts[i] for i in kept), total, tuple(notes), how.task(told))
+    task = as_text(file.records[0].get("task")) or ""
+    return Texts(file.origin, role, tuple(texts[i] for i in kept), total, tuple(notes), how.task(task))
 
 
 def _long_enough(texts: list[Text], n: int, longer_than: int, notes: list[str]) -> list[Text]:
@@ -97,9 +97,9 @@ def _long_enough(texts: list[Text], n: int, longer_than: int, notes: list[str]) 
     return [text for text in texts if any(text is one for one in longest)]
 
 
-def _text_of(row: Row, record: Mapping[str, Any], role: str, there: Sequence[str]) -> Text | None:
+def _text_of(row: Row, record: Mapping[str, Any], role: str, columns: Sequence[str]) -> Text | None:
     """there: its references."""
-    text, others = (row.output, there) if role == "output" else (there[0], there[1:]) if there else ("", [])
+    text, others = (row.output, columns) if role == "output" else (columns[0], columns[1:]) if columns else ("", [])
     if not text.strip():
         return None
     return Text(row.id, text, row.source, row.context, tuple(others), row.doc_id, as_text(record.get("wrong")))

@@ -58,20 +58,20 @@ class Estimate(Command, Rows, Json):
                 "there than elsewhere: the estimates can be off; --unseen leaves their human scores out"
             )
         name, scores = next(iter(known.judges.items()))
-        found = estimate(
+        estimates = estimate(
             scores, known.human, systems=known.systems, documents=known.documents, confidence=self.confidence
         )
-        notes = [*known.notes, *found.notes]
+        notes = [*known.notes, *estimates.notes]
         if known.systems is None:
             notes.append("not every row has a system: all rows are taken together")
         if self.as_json:
             about = {"notes": notes, "origin": known.origin, "judge": name, "aspect": known.aspect}
-            print_json(found.to_dict() | about)
+            print_json(estimates.to_dict() | about)
         else:
-            _show(found, f"{known.origin}, {known.aspect}, judge {name}", notes)
+            _show(estimates, f"{known.origin}, {known.aspect}, judge {name}", notes)
 
 
-def _show(found: Estimates, title: str, notes: list[str]) -> None:
+def _show(estimates: Estimates, title: str, notes: list[str]) -> None:
     from ..running.console import wide
     from ..running.plain import clean
     from ..tables import Cell, Column, Table
@@ -81,22 +81,22 @@ def _show(found: Estimates, title: str, notes: list[str]) -> None:
         "system", Column("mean", ".3f"), "rank", Column("naive", ".3f"), Column("people alone", ".3f"),
         Column("human", "d"), Column("judge", "d"), "worth",
     ]  # fmt: skip
-    table = Table(columns, f"How good the systems are ({found.confidence:.0%} intervals): {title}")
-    for s in found.systems:
+    table = Table(columns, f"How good the systems are ({estimates.confidence:.0%} intervals): {title}")
+    for s in estimates.systems:
         ranks = f"{s.rank_low}" if s.rank_low == s.rank_high else f"{s.rank_low}–{s.rank_high}"
         worth = "–" if s.effective != s.effective else f"{s.effective:.0f} labels"
         table.add(s.system, Cell(s.mean, s.low, s.high), "–" if s.reason else ranks, s.naive,
                   Cell(s.human, s.human_low, s.human_high), s.n_human, s.n_judge, worth)  # fmt: skip
     table.show(out)
-    sure = [d for d in found.differences if d.p < 1 - found.confidence]
-    if found.differences:
-        out.print(f"{len(sure)} of {len(found.differences)} differences are more than chance (p after Holm).")
+    sure = [d for d in estimates.differences if d.p < 1 - estimates.confidence]
+    if estimates.differences:
+        out.print(f"{len(sure)} of {len(estimates.differences)} differences are more than chance (p after Holm).")
     for d in sorted(sure, key=lambda d: d.p)[:10]:
         better, worse = (d.a, d.b) if d.difference > 0 else (d.b, d.a)
         low, high = sorted((abs(d.low), abs(d.high)))
         text = f"  {better} over {worse}: {abs(d.difference):.3f} [{low:.3f}, {high:.3f}], p {d.p:.2g}"
         out.print(clean(text), markup=False)
-    for s in found.systems:
+    for s in estimates.systems:
         if s.reason:
             out.print(clean(f"note: {s.system}: {s.reason}"), style="yellow", markup=False)
     for note in notes:

@@ -97,11 +97,11 @@ def _scores(file: File, name: str) -> Vector:
 
 
 def _people(file: File, aspect: str | None) -> tuple[str, Vector]:
-    found = Judged(file.origin)
-    read_people(found, file, [aspect] if aspect else (), None)
-    if len(found.human) > 1:
-        raise OptionError(f"{file.origin} has human ratings for {some(found.human)}; choose one with --aspect")
-    return next(iter(found.human.items()))
+    people = Judged(file.origin)
+    read_people(people, file, [aspect] if aspect else (), None)
+    if len(people.human) > 1:
+        raise OptionError(f"{file.origin} has human ratings for {some(people.human)}; choose one with --aspect")
+    return next(iter(people.human.items()))
 
 
 def _join(known: Known, file: File, labels: File, aspect: str | None) -> None:
@@ -134,8 +134,8 @@ def read_suggestable(
     """
     known = read_known(rows, judges=judges, aspect=aspect, columns=columns, labels_needed=False)
     if labels:
-        said = _labelled_texts(labels, aspect, columns, known)
-        known.human = np.array([said.get(_key(row.source, row.output), np.nan) for row in known.rows])
+        labelled = _labelled_texts(labels, aspect, columns, known)
+        known.human = np.array([labelled.get(_key(row.source, row.output), np.nan) for row in known.rows])
     elif own and any(row.scores for row in known.rows):
         known = read_known(rows, judges=judges, aspect=aspect, columns=columns)
     known.rows = list(merge_groups(known.rows))

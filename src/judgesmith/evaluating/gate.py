@@ -22,13 +22,13 @@ class Gate:
     @classmethod
     def parse(cls, text: str) -> Gate:
         """Read `spearman>=0.4`, `sample.kendall >= 0.3`, `balanced-accuracy>=0.7`. Raises OptionError."""
-        left, found, right = text.partition(">=")
+        left, sign, right = text.partition(">=")
         *level, name = left.strip().lower().replace("balanced_", "balanced-").split(".")
         try:
             least = float(right)
         except ValueError:
             least = math.nan
-        if not found or name not in COEFFICIENTS or len(level) > 1 or not math.isfinite(least):
+        if not sign or name not in COEFFICIENTS or len(level) > 1 or not math.isfinite(least):
             raise OptionError(
                 f"--fail-under {text!r} is not of the form [LEVEL.]COEFFICIENT>=NUMBER, such as spearman>=0.4 or "
                 f"sample.kendall>=0.3; the coefficients are {', '.join(COEFFICIENTS)}"

@@ -226,7 +226,7 @@ def _verdicts(joined: Judged, files: Sequence[File], file: File, specs: Sequence
     name = next(name for name in names if name not in joined.judges)
     verdicts = [verdict_of(record) or {} for record in file.records]
     scores = np.full(len(joined.rows), np.nan)
-    said: list[tuple[Any, Any]] = [(None, None)] * len(joined.rows)
+    categories: list[tuple[Any, Any]] = [(None, None)] * len(joined.rows)
     column = "verdict.score" if nested else "judge_score"
     for i, j in where:
         record, verdict = file.records[j], verdicts[j]
@@ -235,9 +235,9 @@ def _verdicts(joined: Judged, files: Sequence[File], file: File, specs: Sequence
         if record.get("defer") is True:
             joined.deferred.add(i)
         scores[i] = read_number(file, file.rows[j], column, verdict.get("score"))
-        said[i] = verdict.get("category"), verdict.get("passed")
+        categories[i] = verdict.get("category"), verdict.get("passed")
     humans = matched(joined, name, aspects_of(verdicts))
-    own_categories(joined, name, said, humans)
+    own_categories(joined, name, categories, humans)
     joined.judges[name] = dict.fromkeys(humans, scores)
     joined.on_scale.add(name)
 

@@ -34,10 +34,10 @@ class LiveRun:
     usage: Usage
 
     def to_dict(self) -> dict[str, Any]:
-        found = self.summary.to_dict()
-        found["seconds"] = round(self.summary.seconds, 2)
-        del found["resumed"]  # nothing is written here; what was answered before is in cached_calls
-        return {"judge": self.judge, "artifact": str(self.artifact), "model": self.model} | found
+        data = self.summary.to_dict()
+        data["seconds"] = round(self.summary.seconds, 2)
+        del data["resumed"]  # nothing is written here; what was answered before is in cached_calls
+        return {"judge": self.judge, "artifact": str(self.artifact), "model": self.model} | data
 
     def __str__(self) -> str:
         s, u = self.summary, self.usage

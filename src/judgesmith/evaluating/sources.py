@@ -294,8 +294,8 @@ def read_cell(origin: str, line: int, column: str, cell: Any, marks: Marks | Non
 
 
 def read_number(file: File, row: Row, column: str, cell: Any) -> float:
-    found = read_cell(file.origin, row.line, column, cell)
-    return math.fsum(found) / len(found) if found else math.nan
+    value = read_cell(file.origin, row.line, column, cell)
+    return math.fsum(value) / len(value) if value else math.nan
 
 
 def inside(record: Mapping[str, Any], path: str) -> Any:

@@ -52,13 +52,14 @@ class SpanReport:
 
     def show(self) -> None:
         """Print it as a table, with what the numbers rest on below."""
-        found = self.agreement
-        intervals = f"{found.confidence:.0%} intervals over {_count(found.documents, 'document')}, seed {found.seed}"
+        agreement = self.agreement
+        documents = _count(agreement.documents, "document")
+        intervals = f"{agreement.confidence:.0%} intervals over {documents}, seed {agreement.seed}"
         table = Table(
             ["characters", *(Column(name, ".3f") for name in ("precision", "recall", "F1"))],
-            f"Error spans of {self.scored} against {self.gold} ({intervals if found.rounds else 'no intervals'})",
+            f"Error spans of {self.scored} against {self.gold} ({intervals if agreement.rounds else 'no intervals'})",
         )
-        for who, several in (("", found), ("people: ", self.human)):
+        for who, several in (("", agreement), ("people: ", self.human)):
             table.section()
             for name, scores in _lines(several) if several is not None else ():
                 cells = (Cell(one.value, one.low, one.high) for one in (scores.precision, scores.recall, scores.f1))
@@ -66,9 +67,9 @@ class SpanReport:
         out = wide()
         table.show(out)
         out.print(
-            f"{_count(found.texts, 'text')}, {_count(found.predicted, 'predicted span')} of which"
-            f" {_cell(found.touching)} touch a human one, {_count(found.gold, 'span')} of people of which"
-            f" {_cell(found.found)} are touched",
+            f"{_count(agreement.texts, 'text')}, {_count(agreement.predicted, 'predicted span')} of which"
+            f" {_cell(agreement.touching)} touch a human one, {_count(agreement.gold, 'span')} of people of which"
+            f" {_cell(agreement.found)} are touched",
             markup=False,
         )
         for note in self.notes:
@@ -145,8 +146,8 @@ def evaluate_spans(
         "no verdict has an error: does this judge give error spans?": not any(predicted.values()),
         f"{misshapen} entries of verdicts' errors are not objects and were passed over": misshapen,
     }
-    said = (*(note for note, applies in notes.items() if applies), *agreement.notes)
-    return SpanReport(scored.name, name, agreement, human, len(outputs), failed, unmarked, unscored, said)
+    applied = (*(note for note, applies in notes.items() if applies), *agreement.notes)
+    return SpanReport(scored.name, name, agreement, human, len(outputs), failed, unmarked, unscored, applied)
 
 
 def _gold(gold: str | PathLike[str], outputs: Mapping[str, str]) -> tuple[SpanSet, str, Mapping[str, str] | None]:
@@ -188,11 +189,11 @@ def _errors(errors: Sequence[Any]) -> tuple[list[ErrorSpan], int]:
     return spans, len(errors) - len(spans)
 
 
-def _lines(found: SpanAgreement) -> Iterator[tuple[str, Scores]]:
-    yield "all (micro)", found.micro
-    yield "per text (macro)", found.macro
-    if not math.isnan(found.weighted.f1.value):
-        yield "by severity (micro)", found.weighted
+def _lines(agreement: SpanAgreement) -> Iterator[tuple[str, Scores]]:
+    yield "all (micro)", agreement.micro
+    yield "per text (macro)", agreement.macro
+    if not math.isnan(agreement.weighted.f1.value):
+        yield "by severity (micro)", agreement.weighted
 
 
 def _cell(estimate: Estimate) -> str:

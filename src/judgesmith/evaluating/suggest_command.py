@@ -36,9 +36,9 @@ class Suggest(Command, Rows, Json):
         known, readings = read_suggestable(
             self.rows, labels=self.labels, judges=self.judge, aspect=self.aspect, columns=self.roles()
         )
-        found = suggest(readings, self.n, human=known.human, documents=known.documents, systems=known.systems)
+        suggestions = suggest(readings, self.n, human=known.human, documents=known.documents, systems=known.systems)
         if self.as_json:
-            chosen = [{"id": known.rows[s.row].id, "row": known.rows[s.row].line} | s.to_dict() for s in found]
+            chosen = [{"id": known.rows[s.row].id, "row": known.rows[s.row].line} | s.to_dict() for s in suggestions]
             print_json(
                 {
                     "ids": [one["id"] for one in chosen], "suggestions": chosen, "readings": list(readings),
@@ -46,9 +46,9 @@ class Suggest(Command, Rows, Json):
                 }
             )  # fmt: skip
             return
-        for s in found:
+        for s in suggestions:
             out.print(one_line(f"{known.rows[s.row].id}  {s.why}"), markup=False, soft_wrap=True)
-        if len(found) < self.n:
-            out.print(f"{len(found)} of {self.n}: no other row is without a label.", style="yellow")
+        if len(suggestions) < self.n:
+            out.print(f"{len(suggestions)} of {self.n}: no other row is without a label.", style="yellow")
         for note in known.notes:
             out.print(one_line(f"note: {note}"), style="yellow", markup=False)

@@ -32,13 +32,13 @@ class Said:
 
     @classmethod
     def of(cls, store: Store, task: Task) -> Said:
-        said = cls(task, store.units(), {}, {}, [])
+        made = cls(task, store.units(), {}, {}, [])
         for one in store.given():
             if one.answer is None:
-                said.skipped.append(one)
+                made.skipped.append(one)
             else:
-                (said.again if one.turn else said.first).setdefault(one.unit, {})[one.rater] = one
-        return said
+                (made.again if one.turn else made.first).setdefault(one.unit, {})[one.rater] = one
+        return made
 
     def apart(self, unit: str, one: Given, other: Given) -> float:
         """How far two answers are from each other, 0 to 1: of the question where they are farthest, or the share of
@@ -63,47 +63,47 @@ class Said:
 _SEVERITY = {int(number): name for name, number in SEVERITIES.items()}
 
 
-def summary(said: Said, raters: Sequence[str], seen_by: str | None = None) -> dict[str, Any]:
+def summary(answers: Said, raters: Sequence[str], seen_by: str | None = None) -> dict[str, Any]:
     """What is known of the raters, as JSON values. seen_by: list only rows that this rater has answered, as the others'
     answers would colour the rater's own."""
-    splits = sorted(_splits(said), key=lambda one: -one["apart"])
-    mine = {key for key, by in said.first.items() if seen_by in by} if seen_by is not None else None
+    splits = sorted(_splits(answers), key=lambda one: -one["apart"])
+    mine = {key for key, by in answers.first.items() if seen_by in by} if seen_by is not None else None
     kept = [one for one in splits if mine is None or one["unit"] in mine]
     return {
-        "raters": [_rater(said, name) for name in raters],
-        "agreement": _spans_agreement(said) if said.task.kind == "spans" else list(_questions(said)),
+        "raters": [_rater(answers, name) for name in raters],
+        "agreement": _spans_agreement(answers) if answers.task.kind == "spans" else list(_questions(answers)),
         "splits": kept[:_MOST],
         "split_rows": len(splits),
-        "contradictions": [one for one in _contradictions(said) if seen_by in (None, one["rater"])][:_MOST],
-        "confused": _confused(said),
+        "contradictions": [one for one in _contradictions(answers) if seen_by in (None, one["rater"])][:_MOST],
+        "confused": _confused(answers),
         "skipped": [
-            {"id": said.units[one.unit].row["id"], "rater": one.rater, "reason": one.reason}
-            for one in said.skipped
+            {"id": answers.units[one.unit].row["id"], "rater": one.rater, "reason": one.reason}
+            for one in answers.skipped
             if seen_by in (None, one.rater)
         ][:_MOST],
     }
 
 
-def _rater(said: Said, name: str) -> dict[str, Any]:
+def _rater(answers: Said, name: str) -> dict[str, Any]:
     """What one rater did. same: of the rows shown twice, the share with the same answer twice; None without any."""
-    twice = [(key, said.first[key][name], by[name]) for key, by in said.again.items() if name in by
-             and name in said.first.get(key, {})]  # fmt: skip
-    same = sum(said.apart(*one) == 0 for one in twice)
+    twice = [(key, answers.first[key][name], by[name]) for key, by in answers.again.items() if name in by
+             and name in answers.first.get(key, {})]  # fmt: skip
+    same = sum(answers.apart(*one) == 0 for one in twice)
     return {
         "rater": name,
-        "rated": sum(name in by for by in said.first.values()),
-        "skipped": sum(one.rater == name for one in said.skipped),
+        "rated": sum(name in by for by in answers.first.values()),
+        "skipped": sum(one.rater == name for one in answers.skipped),
         "twice": len(twice),
         "same": round(same / len(twice), 4) if twice else None,
     }
 
 
-def _questions(said: Said) -> Iterator[dict[str, Any]]:
+def _questions(answers: Said) -> Iterator[dict[str, Any]]:
     """Per question: Krippendorff's alpha over all rows with two raters, and the share of pairs that are equal."""
     asked: dict[str, Question] = {}
     tables: dict[str, list[dict[str, float]]] = {}
-    for key, by in said.first.items():
-        for question in said.task.questions(said.units[key]):
+    for key, by in answers.first.items():
+        for question in answers.task.questions(answers.units[key]):
             asked[question.name] = question
             given = {name: question.number(one.answer[question.name]) for name, one in by.items() if one.answer}
             tables.setdefault(question.name, []).append(given)
@@ -122,18 +122,18 @@ def _questions(said: Said) -> Iterator[dict[str, Any]]:
         }
 
 
-def _spans_agreement(said: Said) -> list[dict[str, Any]]:
+def _spans_agreement(answers: Said) -> list[dict[str, Any]]:
     """F1 of every two raters over the marked characters, and with severities."""
-    raters = sorted({rater for by in said.first.values() for rater in by})
-    people = [{key: _spans(by[name].answer) for key, by in said.first.items() if name in by} for name in raters]
-    lengths = {key: len(said.units[key].row["output"]) for key in said.first}
-    found = human_span_agreement(people, lengths, rounds=0) if len(people) > 1 else None
-    if found is None:
+    raters = sorted({rater for by in answers.first.values() for rater in by})
+    people = [{key: _spans(by[name].answer) for key, by in answers.first.items() if name in by} for name in raters]
+    lengths = {key: len(answers.units[key].row["output"]) for key in answers.first}
+    agreement = human_span_agreement(people, lengths, rounds=0) if len(people) > 1 else None
+    if agreement is None:
         return [{"question": "errors", "f1": None, "weighted_f1": None, "rows": 0, "raters": len(raters)}]
     return [
         {
-            "question": "errors", "f1": _finite(found.micro.f1.value), "weighted_f1": _finite(found.weighted.f1.value),
-            "rows": found.texts, "raters": len(raters),
+            "question": "errors", "f1": _finite(agreement.micro.f1.value),
+            "weighted_f1": _finite(agreement.weighted.f1.value), "rows": agreement.texts, "raters": len(raters),
         }
     ]  # fmt: skip
 
@@ -148,37 +148,37 @@ def _spans(answer: Mapping[str, Any] | None) -> tuple[Span, ...]:
 def _spans_apart(unit: Unit, one: Mapping[str, Any], other: Mapping[str, Any]) -> float:
     if bool(one["errors"]) != bool(other["errors"]):
         return 1.0
-    found = human_span_agreement(
+    agreement = human_span_agreement(
         [{unit.key: _spans(one)}, {unit.key: _spans(other)}], {unit.key: len(unit.row["output"])}, rounds=0
     )
-    f1 = math.nan if found is None else found.micro.f1.value
+    f1 = math.nan if agreement is None else agreement.micro.f1.value
     return 0.0 if math.isnan(f1) else 1 - f1
 
 
-def _splits(said: Said) -> Iterator[dict[str, Any]]:
-    for key, by in said.first.items():
-        apart = max((said.apart(key, *pair) for pair in itertools.combinations(by.values(), 2)), default=0.0)
+def _splits(answered: Said) -> Iterator[dict[str, Any]]:
+    for key, by in answered.first.items():
+        apart = max((answered.apart(key, *pair) for pair in itertools.combinations(by.values(), 2)), default=0.0)
         if apart >= SPLIT:
-            answers = {name: said.shown(one) for name, one in by.items()}
-            yield {"unit": key, "id": said.units[key].row["id"], "apart": round(apart, 4), "answers": answers}
+            answers = {name: answered.shown(one) for name, one in by.items()}
+            yield {"unit": key, "id": answered.units[key].row["id"], "apart": round(apart, 4), "answers": answers}
 
 
-def _contradictions(said: Said) -> Iterator[dict[str, Any]]:
-    for key, by in said.again.items():
+def _contradictions(answers: Said) -> Iterator[dict[str, Any]]:
+    for key, by in answers.again.items():
         for name, second in by.items():
-            first = said.first.get(key, {}).get(name)
-            if first is not None and said.apart(key, first, second) >= SPLIT:
+            first = answers.first.get(key, {}).get(name)
+            if first is not None and answers.apart(key, first, second) >= SPLIT:
                 yield {
-                    "unit": key, "id": said.units[key].row["id"], "rater": name, "first": said.shown(first),
-                    "second": said.shown(second),
+                    "unit": key, "id": answers.units[key].row["id"], "rater": name, "first": answers.shown(first),
+                    "second": answers.shown(second),
                 }  # fmt: skip
 
 
-def _confused(said: Said) -> list[dict[str, Any]]:
+def _confused(answers: Said) -> list[dict[str, Any]]:
     """Which two answers raters give to the same row, the most frequent first: where the guidelines draw no line."""
     pairs: Counter[tuple[str, str, str]] = Counter()
-    for key, by in said.first.items():
-        for question in said.task.questions(said.units[key]):
+    for key, by in answers.first.items():
+        for question in answers.task.questions(answers.units[key]):
             present = {one.answer[question.name] for one in by.values() if one.answer}
             if question.choices:
                 ranked = [choice for choice in question.choices if choice.value in present]

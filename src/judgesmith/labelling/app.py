@@ -135,19 +135,19 @@ class Desk:
 
     def _undo(self, event: Event) -> dict[str, Any]:
         undone = self.store.undo(event.rater, event.request)
-        told = self.next(event.rater)
+        state = self.next(event.rater)
         if undone is None or (undone.unit, undone.turn) not in self.shown:
-            return told
+            return state
         standing = {(one.unit, one.turn): one.n for one in self.store.given(event.rater)}
         after = standing.get((undone.unit, undone.turn))
-        told["unit"] = self.show(undone.unit, undone.turn, undone.answer, after)
-        return told
+        state["unit"] = self.show(undone.unit, undone.turn, undone.answer, after)
+        return state
 
     def conflict(self, event: Event, given: Given | None) -> dict[str, Any]:
         """The stored answer, where another tab gave a different one meanwhile."""
-        told = self.next(event.rater)
+        state = self.next(event.rater)
         answer, after = (given.answer, given.n) if given is not None else (None, None)
-        return told | {"unit": self.show(event.unit, event.turn, answer, after)}
+        return state | {"unit": self.show(event.unit, event.turn, answer, after)}
 
 
 def _swapped(answer: dict[str, Any]) -> dict[str, Any]:
@@ -190,8 +190,8 @@ def application(desk: Desk, port: int) -> App:
 
     @app.get("/api/agreement")
     async def agreement(rater: Rater) -> Response:
-        said = Said.of(desk.store, desk.task)
-        return _json(_cleaned(summary(said, desk.store.raters(), rater)))
+        answers = Said.of(desk.store, desk.task)
+        return _json(_cleaned(summary(answers, desk.store.raters(), rater)))
 
     @app.post("/api/events")
     async def events(event: Event) -> Response:
@@ -219,8 +219,8 @@ def _file(text: str, kind: str) -> Callable[[], Awaitable[Response]]:
     return answer
 
 
-def _json(told: dict[str, Any], status: int = 200) -> Response:
-    return JSONResponse(finite(told), status)
+def _json(data: dict[str, Any], status: int = 200) -> Response:
+    return JSONResponse(finite(data), status)
 
 
 class Gate:

@@ -76,12 +76,12 @@ class Label(Command, Rows, Json):
             check_export(self.export)
         if not self.export_only:
             self._serve(opened)
-        found = opened.result(self.export)
+        result = opened.result(self.export)
         opened.store.close()
         if self.as_json:
-            print_json(found)
+            print_json(result)
             return
-        for line in _told(found):
+        for line in _told(result):
             out.print(one_line(line), markup=False, soft_wrap=True)
 
     def _serve(self, opened: Opened) -> None:
@@ -109,20 +109,20 @@ def _require_server() -> None:
         ) from None
 
 
-def _told(found: dict[str, Any]) -> list[str]:
+def _told(result: dict[str, Any]) -> list[str]:
     """A summary in a few lines."""
-    lines = [f"{found['labels']} labels on {found['rows']} rows, kept in {found['store']}"]
-    for one in found["raters"]:
+    lines = [f"{result['labels']} labels on {result['rows']} rows, kept in {result['store']}"]
+    for one in result["raters"]:
         again = "" if one["same"] is None else f", the same answer twice on {one['same']:.0%} of {one['twice']}"
         lines.append(f"  {one['rater']}: {one['rated']} rated, {one['skipped']} skipped{again}")
-    for one in found["agreement"]:
+    for one in result["agreement"]:
         if one["rows"]:
             lines.append(f"  {one['question']}: {_agreement(one)} on {one['rows']} rows of {one['raters']} raters")
-    if found["split_rows"]:
-        lines.append(f"  raters split on {found['split_rows']} rows (--json has them)")
-    lines += _studies(found.get("studies", {}))
-    if "export" in found:
-        lines.append(f"wrote {found['exported']} labels to {found['export']}")
+    if result["split_rows"]:
+        lines.append(f"  raters split on {result['split_rows']} rows (--json has them)")
+    lines += _studies(result.get("studies", {}))
+    if "export" in result:
+        lines.append(f"wrote {result['exported']} labels to {result['export']}")
     return lines
 
 
@@ -134,12 +134,12 @@ def _agreement(one: dict[str, Any]) -> str:
     return f"Krippendorff's alpha {number(one['alpha'])}, equal answers {number(one['equal'])}"
 
 
-def _studies(found: dict[str, Any]) -> list[str]:
+def _studies(result: dict[str, Any]) -> list[str]:
     from ..running.console import number
     from .task import QUALITIES, SPAN_ANSWERS
 
     lines = []
-    for judge, tables in found.items():
+    for judge, tables in result.items():
         if spans := tables.get("spans"):
             lines.append(f"{judge}: explanation by error span ({', '.join(SPAN_ANSWERS)})")
             lines += [
@@ -147,10 +147,11 @@ def _studies(found: dict[str, Any]) -> list[str]:
             ]
             lines.append(f"  {spans['total']} in all; span OK {number(spans['span_ok'], 0)} %, "
                         f"explanation correct {number(spans['explanation_correct'], 0)} %")  # fmt: skip
-        if said := tables.get("explanations"):
+        if shares := tables.get("explanations"):
             lines.append(f"{judge}: yes in per cent ({', '.join(QUALITIES)})")
-            rows = said["rows"] | {"Average": said["average"]}
+            rows = shares["rows"] | {"Average": shares["average"]}
             lines += [f"  {name}: {', '.join(number(row[q]) for q in QUALITIES)}" for name, row in rows.items()]
-            lines.append(f"  aspect-to-overall alignment {number(said['alignment'])}, differentiability "
-                        f"{number(said['differentiability'])}, overall (1-5) {number(said['overall'], 3)}")  # fmt: skip
+            lines.append(f"  aspect-to-overall alignment {number(shares['alignment'])}, "
+                        f"differentiability {number(shares['differentiability'])}, "
+                        f"overall (1-5) {number(shares['overall'], 3)}")  # fmt: skip
     return lines

@@ -23,10 +23,10 @@ def check_export(path: Path) -> None:
         raise OptionError(f"--export {path}: labels are written as JSON lines; name it .jsonl")
 
 
-def export(said: Said, path: Path) -> int:
+def export(answers: Said, path: Path) -> int:
     """Write a line for each rater's answer on each row, the first one where the row was shown twice; how many. Raises
     OptionError where the file cannot be written."""
-    records = labels(said)
+    records = labels(answers)
     lines = (json.dumps(finite(record), ensure_ascii=False) + "\n" for record in records)
     try:  # a lone surrogate becomes JSON's own escape for it
         write_whole(path, "".join(lines).encode("utf-8", "backslashreplace"))
@@ -35,31 +35,31 @@ def export(said: Said, path: Path) -> int:
     return len(records)
 
 
-def labels(said: Said) -> list[dict[str, Any]]:
+def labels(answers: Said) -> list[dict[str, Any]]:
     """One record for each answer, in the order of the rows."""
-    words = _category_words(said)
+    words = _category_words(answers)
     result = []
-    for key, unit in said.units.items():
-        for given in said.first.get(key, {}).values():
+    for key, unit in answers.units.items():
+        for given in answers.first.get(key, {}).values():
             row = {
-                name: value for name, value in unit.row.items() if name != "system" or said.task.kind != "preference"
+                name: value for name, value in unit.row.items() if name != "system" or answers.task.kind != "preference"
             }
             when = datetime.fromtimestamp(given.at, UTC).isoformat(timespec="seconds")
-            result.append(row | _label(said, given, words) | {"labelled_at": when})
+            result.append(row | _label(answers, given, words) | {"labelled_at": when})
     return result
 
 
-def _label(said: Said, given: Given, words: Mapping[str, str]) -> dict[str, Any]:
-    task, answer = said.task, given.answer
+def _label(answers: Said, given: Given, words: Mapping[str, str]) -> dict[str, Any]:
+    task, answer = answers.task, given.answer
     assert answer is not None
     if task.kind == "spans":
         errors = [one | {"how": "omission" if one["start"] is None else "exact"} for one in answer["errors"]]
         return {"annotator": given.rater, "errors": errors}
     who: dict[str, Any] = {"rater": given.rater}
     if task.kind == "verdicts":
-        about = said.units[given.unit].about
-        told = about.get("error", {}).get("text") or about.get("name", "")
-        return who | {"judge": about["judge"], "what": about["what"], "of": told} | answer
+        about = answers.units[given.unit].about
+        subject = about.get("error", {}).get("text") or about.get("name", "")
+        return who | {"judge": about["judge"], "what": about["what"], "of": subject} | answer
     if task.kind == "preference":  # the names of the columns: those of systems may be "a" and "b", too
         return who | {"winner": {"a": "output_a", "b": "output_b"}.get(answer["preference"], "tie")}
     (value,) = answer.values()
@@ -74,12 +74,12 @@ def score_column(task: Task) -> str:
     return f"scores.{task.aspect}{scale}" if task.aspect else f"score{scale}"
 
 
-def _category_words(said: Said) -> dict[str, str]:
+def _category_words(answers: Said) -> dict[str, str]:
     """Each category as it is written: its word where readers know the words' order, else with its number before it."""
-    names = said.task.categories
+    names = answers.task.categories
     if not names:
         return {}
-    used = [next(iter(one.answer.values())) for by in said.first.values() for one in by.values() if one.answer]
+    used = [next(iter(one.answer.values())) for by in answers.first.values() for one in by.values() if one.answer]
     marks = Marks.of(used)
     known = [marks.values.get(name.casefold()) for name in names]
     order = [number for number in known if number is not None]

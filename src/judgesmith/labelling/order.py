@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 GAP = 10
 
 
-def next_units(found: Units, store: Store, task: Task, wanted: Label) -> list[str]:
+def next_units(candidates: Units, store: Store, task: Task, wanted: Label) -> list[str]:
     """The units to add to a store's queue, so that as many as are wanted are in it. found: those that the rows of the
     command hold. Raises OptionError where that order cannot be had."""
     queued = set(store.queue())
-    units = [unit for unit in found.units if unit.key not in queued]
+    units = [unit for unit in candidates.units if unit.key not in queued]
     more = len(units) if wanted.n is None else max(0, wanted.n - len(queued))
     if wanted.order == "random":
         random.Random(wanted.seed).shuffle(units)
@@ -37,17 +37,17 @@ def next_units(found: Units, store: Store, task: Task, wanted: Label) -> list[st
         if task.kind in ("preference", "verdicts"):
             raise OptionError(f"--order suggest: it chooses single rows, not {task.kind}; take --order random")
         known, readings = read_suggestable(str(wanted.rows), columns=wanted.roles(), own=False)
-        human = _labelled(len(known.rows), found, store, task)
+        human = _labelled(len(known.rows), candidates, store, task)
         chosen = suggest(readings, len(known.rows), human=human, documents=known.documents, systems=known.systems)
         of_line = {unit.line: unit for unit in units}
         units = [of_line[one.row + 1] for one in chosen if one.row + 1 in of_line]
     return [unit.key for unit in units[:more]]
 
 
-def _labelled(rows: int, found: Units, store: Store, task: Task) -> Vector:
+def _labelled(rows: int, units: Units, store: Store, task: Task) -> Vector:
     """The mean of what the store's raters gave each row of the file, NaN where nobody did: scores that the file itself
     has may be of something else."""
-    of_key = {unit.key: unit for unit in found.units}
+    of_key = {unit.key: unit for unit in units.units}
     known: dict[int, list[float]] = {}
     for one in store.given():
         if one.unit in of_key and one.answer is not None:

@@ -36,13 +36,13 @@ class Opened:
 
     def result(self, target: Path | None = None) -> dict[str, Any]:
         """The result as JSON values, and the labels written to `target`."""
-        said = Said.of(self.store, self.task)
+        answers = Said.of(self.store, self.task)
         results: dict[str, Any] = {"store": str(self.store.path), "kind": self.task.kind, "rows": self.rows}
-        results |= {"labels": sum(map(len, said.first.values()))} | summary(said, self.store.raters())
+        results |= {"labels": sum(map(len, answers.first.values()))} | summary(answers, self.store.raters())
         if self.task.kind == "verdicts":
-            results["studies"] = tables(said)
+            results["studies"] = tables(answers)
         if target is not None:
-            results |= {"export": str(target), "exported": export(said, target)}
+            results |= {"export": str(target), "exported": export(answers, target)}
         return results
 
 
@@ -52,15 +52,15 @@ def open_store(wanted: Label) -> Opened:
     # Wrong options and rows are refused before a file is made.
     store = Store(wanted.path, create=False) if wanted.path.is_file() or wanted.rows is None else None
     task = _task(wanted, None if store is None else store.task)
-    found = None if wanted.rows is None else read_units(wanted.rows, task.kind, wanted.roles())
+    units = None if wanted.rows is None else read_units(wanted.rows, task.kind, wanted.roles())
     store = store or Store(wanted.path)
-    if found is not None:
-        more = next_units(found, store, task, wanted)
-        store.add(found.units)
+    if units is not None:
+        more = next_units(units, store, task, wanted)
+        store.add(units.units)
         store.enqueue(more)
-        store.set(origin=found.origin)
+        store.set(origin=units.origin)
     store.set(task=json.dumps(asdict(task)), **({} if guidelines is None else {"guidelines": guidelines}))
-    return Opened(store, task, len(store.queue()), found.notes if found is not None else ())
+    return Opened(store, task, len(store.queue()), units.notes if units is not None else ())
 
 
 def _task(wanted: Label, before: Task | None) -> Task:

@@ -110,8 +110,8 @@ class Store:
     # What is asked, and of what
 
     def get(self, name: str) -> str | None:
-        found = self._db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
-        return None if found is None else str(found[0])
+        row = self._db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
+        return None if row is None else str(row[0])
 
     def set(self, **values: str) -> None:
         with self._writing():
@@ -120,8 +120,8 @@ class Store:
     @property
     def task(self) -> Task | None:
         """None before the first use."""
-        told = self.get("task")
-        return None if told is None else Task.of(json.loads(told))
+        data = self.get("task")
+        return None if data is None else Task.of(json.loads(data))
 
     @property
     def token(self) -> str:
@@ -140,8 +140,8 @@ class Store:
                 self._db.execute("INSERT OR IGNORE INTO units VALUES (?, ?, ?)", (unit.key, place, body))
 
     def units(self) -> dict[str, Unit]:
-        found = self._db.execute("SELECT key, body FROM units ORDER BY place")
-        return {key: Unit(key, **json.loads(body)) for key, body in found}
+        rows = self._db.execute("SELECT key, body FROM units ORDER BY place")
+        return {key: Unit(key, **json.loads(body)) for key, body in rows}
 
     def queue(self) -> list[str]:
         """The units to be labelled, in their order."""
@@ -156,9 +156,9 @@ class Store:
     def given(self, rater: str | None = None) -> list[Given]:
         """What stands of what was said, by everyone or by one rater, oldest first: one a rater, unit and turn."""
         where, values = ("AND rater = ?", (rater,)) if rater is not None else ("", ())
-        found = self._db.execute(f"SELECT {_COLUMNS} FROM events WHERE {_STANDING} {where} ORDER BY n", values)  # noqa: S608
+        rows = self._db.execute(f"SELECT {_COLUMNS} FROM events WHERE {_STANDING} {where} ORDER BY n", values)  # noqa: S608
         last: dict[tuple[str, str, int], Given] = {}
-        for one in map(_given, found):
+        for one in map(_given, rows):
             last.pop((one.rater, one.unit, one.turn), None)
             last[one.rater, one.unit, one.turn] = one
         return list(last.values())
@@ -188,13 +188,13 @@ class Store:
         with self._writing():
             again = self._db.execute("SELECT undoes FROM events WHERE request = ?", (request,)).fetchone()
             where, value = ("n = ?", again[0]) if again else (f"rater = ? AND {_STANDING}", rater)
-            found = self._db.execute(
+            row = self._db.execute(
                 f"SELECT {_COLUMNS} FROM events WHERE {where} ORDER BY n DESC LIMIT 1",  # noqa: S608
                 (value,),
             ).fetchone()
-            if found is None:
+            if row is None:
                 return None
-            last = _given(found)
+            last = _given(row)
             if not again:
                 self._insert(rater, last.unit, last.turn, "undo", {}, last.n, request)
             return last
@@ -211,8 +211,8 @@ class Store:
 _COLUMNS = "n, rater, unit, turn, action, body, at"
 
 
-def _given(found: tuple[Any, ...]) -> Given:
-    n, rater, unit, turn, action, body, at = found
+def _given(row: tuple[Any, ...]) -> Given:
+    n, rater, unit, turn, action, body, at = row
     answer = json.loads(body)
     skipped = action == "skip"
     return Given(n, rater, unit, turn, None if skipped else answer, answer["reason"] if skipped else "", at)

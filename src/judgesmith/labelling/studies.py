@@ -16,11 +16,11 @@ OVERALL_ROW = "Overall quality"
 Answers = Sequence[tuple[Unit, Mapping[str, Any]]]
 
 
-def tables(said: Said) -> dict[str, Any]:
+def tables(answered: Said) -> dict[str, Any]:
     """Both tables for each judge, of all raters' first answers; a table about which nothing was said is absent."""
     by_judge: dict[str, list[tuple[Unit, Mapping[str, Any]]]] = {}
-    for key, by in said.first.items():
-        unit = said.units[key]
+    for key, by in answered.first.items():
+        unit = answered.units[key]
         given = by_judge.setdefault(unit.about.get("judge") or "judge", [])
         given += [(unit, one.answer) for one in by.values() if one.answer is not None]
     result: dict[str, Any] = {}

@@ -162,8 +162,8 @@ class Task:
         return {question.name: question.read(answer.get(question.name)) for question in self.questions(unit)}
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> Task:
-        return cls(**{**told, "scale": tuple(told["scale"]), "categories": tuple(told["categories"])})
+    def of(cls, data: Mapping[str, Any]) -> Task:
+        return cls(**{**data, "scale": tuple(data["scale"]), "categories": tuple(data["categories"])})
 
 
 def _digit(place: int) -> str:

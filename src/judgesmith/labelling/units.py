@@ -56,11 +56,11 @@ def read_units(name: str, kind: Kind, columns: Mapping[str, str]) -> Units:
     return _keyed(file.origin, whole, notes if len(full) < len(file.rows) else ())
 
 
-def _keyed(origin: str, found: Iterable[_Found], notes: Sequence[str] = ()) -> Units:
+def _keyed(origin: str, candidates: Iterable[_Found], notes: Sequence[str] = ()) -> Units:
     """Units with keys of what is shown: the same texts are the same unit wherever they stand in the file."""
     seen: Counter[str] = Counter()
     units = []
-    for row, about, line in found:
+    for row, about, line in candidates:
         shown = {name: value for name, value in row.items() if name not in ("id", "doc_id", "group", "system")}
         digest = sha256(json.dumps([shown, about], sort_keys=True).encode()).hexdigest()[:20]
         seen[digest] += 1
@@ -83,14 +83,14 @@ def _row(row: Row) -> dict[str, Any]:
 def _pairs(name: str, path: Path, columns: Mapping[str, str]) -> Iterator[_Found]:
     """Two outputs in a row, or neighbouring outputs of one document."""
     records = list(open_table(path).records)
-    found = Pairs.find([*names_of(records), _NO_WINNER], {"winner": _NO_WINNER, **columns})
-    if found is None:
+    pair_columns = Pairs.find([*names_of(records), _NO_WINNER], {"winner": _NO_WINNER, **columns})
+    if pair_columns is None:
         documents: dict[str, list[Row]] = {}
         for row in read_file(name, columns, None).rows:
             documents.setdefault(row.doc_id, []).append(row)
         pairs = [(a, b, f"{a.id} | {b.id}") for rows in documents.values() for a, b in itertools.pairwise(rows)]
     else:
-        pairs = list(_sides(records, found, columns))
+        pairs = list(_sides(records, pair_columns, columns))
     pairs = [(a, b, pair) for a, b, pair in pairs if a.output.strip() and b.output.strip() and a.output != b.output]
     if not pairs:
         raise LabelsError(

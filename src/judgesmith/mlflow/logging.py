@@ -75,9 +75,9 @@ class ExperimentLog:
         with patience(*CHECK):
             try:
                 self._client = mlflow.MlflowClient()
-                found = self._client.get_experiment_by_name(self.experiment)
-                deleted = found is not None and found.lifecycle_stage != "active"
-                self._id = found.experiment_id if found else self._client.create_experiment(self.experiment)
+                known = self._client.get_experiment_by_name(self.experiment)
+                deleted = known is not None and known.lifecycle_stage != "active"
+                self._id = known.experiment_id if known else self._client.create_experiment(self.experiment)
             # Stores are databases, servers and plugins, each with exceptions of its own.
             except Exception as error:
                 raise OptionError(
@@ -123,13 +123,13 @@ class ExperimentLog:
                 return Logged(self.experiment, run, short(error))
         return Logged(self.experiment, run, model=model)
 
-    def _register(self, run: str, judge: Judge, told: Mapping[str, Any]) -> str:
+    def _register(self, run: str, judge: Judge, report: Mapping[str, Any]) -> str:
         """The next version of the registered model, whose files are the run's: judge.json, and no pickle. Its address,
         by alias where there is one."""
         if not self._client.search_registered_models(f"name = '{self._name}'", max_results=1):
             self._client.create_registered_model(self._name)
         source = self._client.get_run(run).info.artifact_uri
-        made = self._client.create_model_version(self._name, source, run_id=run, tags=tags(judge, told))
+        made = self._client.create_model_version(self._name, source, run_id=run, tags=tags(judge, report))
         if not self._alias:
             return f"models:/{self._name}/{made.version}"
         self._client.set_registered_model_alias(self._name, self._alias, made.version)
@@ -144,9 +144,9 @@ class ExperimentLog:
         for start in range(0, len(points), METRICS_AT_ONCE):
             self._client.log_batch(run, metrics=points[start : start + METRICS_AT_ONCE])
 
-    def _files(self, run: str, judge: Judge, told: Mapping[str, Any]) -> None:
+    def _files(self, run: str, judge: Judge, report: Mapping[str, Any]) -> None:
         self._client.log_text(run, artifact.dumps(judge), "judge.json")
-        self._client.log_text(run, json.dumps(told, indent=2, ensure_ascii=False) + "\n", "report.json")
+        self._client.log_text(run, json.dumps(report, indent=2, ensure_ascii=False) + "\n", "report.json")
 
 
 def run_name(saved: Mapping[str, Any]) -> str:
@@ -155,15 +155,15 @@ def run_name(saved: Mapping[str, Any]) -> str:
     return f"{provenance['labels']['aspect']}, {saved['program']['kind']}, {provenance['optimizer']['name']}"
 
 
-def tags(judge: Judge, told: Mapping[str, Any]) -> dict[str, str]:
+def tags(judge: Judge, report: Mapping[str, Any]) -> dict[str, str]:
     """What names a run. The signatures say how the two agreements were measured: level, rows, failures, seed."""
     return {
         "mlflow.source.name": "judgesmith compile",
         "mlflow.source.type": "LOCAL",
         "judgesmith.judge": artifact.fingerprint(judge),
-        "judgesmith.heldout": str(told["heldout"]["signature"]),
-        "judgesmith.zero_shot": str(told["zero_shot"]["signature"]),
-        "judgesmith.notes": str(len(told["notes"])),
+        "judgesmith.heldout": str(report["heldout"]["signature"]),
+        "judgesmith.zero_shot": str(report["zero_shot"]["signature"]),
+        "judgesmith.notes": str(len(report["notes"])),
     }
 
 
@@ -194,19 +194,19 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, st
             yield f"{prefix}{name}", value if isinstance(value, str) else json.dumps(value)
 
 
-def metrics(told: Mapping[str, Any]) -> list[tuple[str, float, int]]:
+def metrics(report: Mapping[str, Any]) -> list[tuple[str, float, int]]:
     """Name, value and step (0) of a report's numbers. An undefined one is left out: MLflow draws NaN as 0."""
-    result: dict[str, Any] = {"seconds": told["seconds"]}
+    result: dict[str, Any] = {"seconds": report["seconds"]}
     for part in ("heldout", "zero_shot"):
         for name in ("value", "q", "low", "high", "n", "failed", "pearson", "spearman", "kendall"):
-            result[f"{part}.{name}"] = told[part].get(name)
+            result[f"{part}.{name}"] = report[part].get(name)
     for part in ("difference", "mean_absolute_error"):
-        result |= {f"{part}.{name}": value for name, value in told[part].items()}
+        result |= {f"{part}.{name}": value for name, value in report[part].items()}
     result |= {
-        f"selected.{name}": told["selected"].get(name) for name in ("value", "corrected", "q", "q_corrected", "demos")
+        f"selected.{name}": report["selected"].get(name) for name in ("value", "corrected", "q", "q_corrected", "demos")
     }
     for name in ("calls", "cached_calls", "tokens", "prompt_tokens", "completion_tokens"):
-        result[name] = told[name]
+        result[name] = report[name]
     return [(name, float(value), 0) for name, value in result.items() if _is_number(value)]
 
 

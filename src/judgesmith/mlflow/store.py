@@ -87,9 +87,9 @@ def fetched(address: str) -> Iterator[Path]:
     with TemporaryDirectory() as folder:
         try:
             with patience(*LOG):
-                found = Path(artifacts.download_artifacts(artifact_uri=file, dst_path=folder))
+                path = Path(artifacts.download_artifacts(artifact_uri=file, dst_path=folder))
         except Exception as error:  # stores are databases, servers and plugins, each with exceptions of its own
             raise ArtifactError(f"{address} cannot be fetched from MLflow ({short(error)})") from None
-        if not found.is_file():
+        if not path.is_file():
             raise ArtifactError(f"{address}: there is no judge.json in it; `compile --register NAME` puts one there")
-        yield found
+        yield path

@@ -37,13 +37,13 @@ class Report(Command, Rows, Json):
         started = time.monotonic()
         data = read_scored(self.scored, human=self.human, columns=self.roles())
         size = write_page(target, render(data), "-o")
-        found = summarise(data)
+        sums = summarise(data)
         if self.as_json:
             seconds = round(time.monotonic() - started, 2)
-            print_json({"output": str(target)} | found | {"bytes": size, "seconds": seconds})
+            print_json({"output": str(target)} | sums | {"bytes": size, "seconds": seconds})
             return
         for note in data.notes:
             err.print(f"note: {clean(note)}", style="yellow", markup=False)
         text = f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.0f} kB"
-        done = f"rows: {found['rows']}, without score: {found['failures']}, errors: {found['errors']}"
+        done = f"rows: {sums['rows']}, without score: {sums['failures']}, errors: {sums['errors']}"
         out.print(f"Wrote {clean(str(target))} ({text}); {done}", markup=False, soft_wrap=True)

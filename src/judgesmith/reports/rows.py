@@ -170,25 +170,25 @@ def _human(origin: str, row: Row, record: Mapping[str, Any], name: str) -> tuple
 
 
 def _shown(
-    row: Row, record: Mapping[str, Any], told: Mapping[str, Any] | None, human: Mapping[str, float], anchor: str
+    row: Row, record: Mapping[str, Any], data: Mapping[str, Any] | None, human: Mapping[str, float], anchor: str
 ) -> Shown:
-    verdict = Verdict.failed("there is no verdict in this row") if told is None else _verdict(told, row.output)
-    aspect = _words((told or {}).get("aspect")) or _words(record.get("aspect"))
+    verdict = Verdict.failed("there is no verdict in this row") if data is None else _verdict(data, row.output)
+    aspect = _words((data or {}).get("aspect")) or _words(record.get("aspect"))
     flags = (record.get(name) is True for name in ("defer", "seen"))
     return Shown(row, anchor, verdict, human, aspect, _words(record.get("judge")), *flags)
 
 
-def _verdict(told: Mapping[str, Any], output: str = "") -> Verdict:
+def _verdict(data: Mapping[str, Any], output: str = "") -> Verdict:
     """A verdict from values of any shape; what does not fit is left out."""
-    score, failure = _number(told.get("score")), _words(told.get("failure"))
+    score, failure = _number(data.get("score")), _words(data.get("failure"))
     if math.isnan(score) and not failure:
         failure = "no reason is given"
     return Verdict(
-        score=math.nan if failure else score, failure=failure or None, explanation=_words(told.get("explanation")),
-        criteria=dict(_criteria(told.get("criteria"))), errors=_errors(told.get("errors"), output),
-        opinions=dict(_opinions(told.get("opinions"), output)), spread=_number(told.get("spread")),
-        notes=_several(told.get("notes")), interval=_interval(told.get("interval")),
-        suspicious=_words(told.get("suspicious")) or None, category=_words(told.get("category")) or None,
+        score=math.nan if failure else score, failure=failure or None, explanation=_words(data.get("explanation")),
+        criteria=dict(_criteria(data.get("criteria"))), errors=_errors(data.get("errors"), output),
+        opinions=dict(_opinions(data.get("opinions"), output)), spread=_number(data.get("spread")),
+        notes=_several(data.get("notes")), interval=_interval(data.get("interval")),
+        suspicious=_words(data.get("suspicious")) or None, category=_words(data.get("category")) or None,
     )  # fmt: skip
 
 
@@ -210,22 +210,22 @@ def _several(value: Any) -> tuple[str, ...]:
 def _number(value: Any) -> float:
     """A finite number of JSON or of a CSV's cell, else NaN."""
     try:
-        found = math.nan if isinstance(value, bool) or not isinstance(value, int | float | str) else float(value)
+        number = math.nan if isinstance(value, bool) or not isinstance(value, int | float | str) else float(value)
     except (ValueError, OverflowError):
         return math.nan
-    return found if math.isfinite(found) else math.nan
+    return number if math.isfinite(number) else math.nan
 
 
 def _interval(value: Any) -> ScoreInterval | None:
-    told = value if isinstance(value, Mapping) else {}
-    low, high, *others = (_number(told.get(name)) for name in ("low", "high", "coverage", "error"))
+    ends = value if isinstance(value, Mapping) else {}
+    low, high, *others = (_number(ends.get(name)) for name in ("low", "high", "coverage", "error"))
     return ScoreInterval(low, high, *others) if low <= high else None
 
 
 def _criteria(value: Any) -> Iterator[tuple[str, CriterionScore]]:
     for name, one in value.items() if isinstance(value, Mapping) else ():
-        told = one if isinstance(one, Mapping) else {"score": one}
-        yield str(name), CriterionScore(_number(told.get("score")), _words(told.get("explanation")))
+        data = one if isinstance(one, Mapping) else {"score": one}
+        yield str(name), CriterionScore(_number(data.get("score")), _words(data.get("explanation")))
 
 
 def _opinions(value: Any, output: str) -> Iterator[tuple[str, Opinion]]:
@@ -242,22 +242,22 @@ def _errors(value: Any, output: str) -> tuple[ErrorSpan, ...]:
     return tuple(sorted(result, key=lambda e: (kinds.get(str(e.how), 0), e.start or 0, -(e.end or 0))))
 
 
-def _error(told: Mapping[str, Any], output: str) -> ErrorSpan:
-    start, end = told.get("start"), told.get("end")
-    how: Any = told.get("how")
-    words, notes = _words(told.get("text")), list(_several(told.get("notes")))
+def _error(data: Mapping[str, Any], output: str) -> ErrorSpan:
+    start, end = data.get("start"), data.get("end")
+    how: Any = data.get("how")
+    words, notes = _words(data.get("text")), list(_several(data.get("notes")))
     placed = type(start) is int and type(end) is int
     if type(start) is int and type(end) is int and 0 <= start < end <= len(output):
         how = how if how in GROUNDED else "exact"
-        if told.get("how") in (None, "exact") and words and output[start:end] != words:
+        if data.get("how") in (None, "exact") and words and output[start:end] != words:
             how = "normalised"
             notes.append(f"the judge's file quotes other words: {words}")
     else:
         how, start, end = "omission" if how == "omission" else "ungrounded", None, None
         if placed:
             notes.append("the place that the file gives is outside the text")
-    severity, explanation = _number(told.get("severity")), _words(told.get("explanation"))
-    return ErrorSpan(words, explanation, severity, start, end, how, _several(told.get("annotators")), tuple(notes))
+    severity, explanation = _number(data.get("severity")), _words(data.get("explanation"))
+    return ErrorSpan(words, explanation, severity, start, end, how, _several(data.get("annotators")), tuple(notes))
 
 
 # The text in pieces --------------------------------------------------------------------------------------------------
@@ -275,7 +275,7 @@ def pieces(output: str, errors: Sequence[ErrorSpan]) -> list[Piece]:
     result: list[Piece] = []
     open_now: dict[int, None] = {}  # a set that keeps its order
     grades = [0] * 6
-    for here, there in itertools.pairwise(cuts):
+    for here, end in itertools.pairwise(cuts):
         for number in ends.get(here, ()):
             del open_now[number]
             grades[grade(errors[number])] -= 1
@@ -283,7 +283,7 @@ def pieces(output: str, errors: Sequence[ErrorSpan]) -> list[Piece]:
             open_now[number] = None
             grades[grade(errors[number])] += 1
         gravest = max((grade for grade, n in enumerate(grades) if n), default=0)
-        result.append(Piece(output[here:there], tuple(itertools.islice(open_now, _LABELS)), len(open_now), gravest))
+        result.append(Piece(output[here:end], tuple(itertools.islice(open_now, _LABELS)), len(open_now), gravest))
     return result
 
 
@@ -318,11 +318,11 @@ def _sides(rows: Sequence[Shown], aspects: Sequence[str], standard: str | None) 
     own = [row.aspect for row in rows if row.aspect]
     for name in dict.fromkeys([*criteria, *own, *(a for a in aspects if a != standard)]):
         same = called.get(plain_name(name), name)
-        said = np.array([_of_aspect(row, name, people) for row in rows])
+        judged = np.array([_of_aspect(row, name, people) for row in rows])
         # What was judged is known, and that is not this; or it is the one score, which exists already.
-        if own and (np.isnan(said).all() or (name in own and same == standard)):
+        if own and (np.isnan(judged).all() or (name in own and same == standard)):
             continue
-        yield _side(name, said, people.get(same, nothing if standard is None else people[standard]))
+        yield _side(name, judged, people.get(same, nothing if standard is None else people[standard]))
 
 
 def _of_aspect(row: Shown, name: str, people: Mapping[str, Vector]) -> float:

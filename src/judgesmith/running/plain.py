@@ -64,5 +64,5 @@ def json_text(value: Any) -> str:
     return ON_A_TERMINAL.sub(_escaped, made)
 
 
-def _escaped(found: re.Match[str]) -> str:
-    return json.dumps(found[0])[1:-1]
+def _escaped(match: re.Match[str]) -> str:
+    return json.dumps(match[0])[1:-1]

@@ -231,13 +231,13 @@ def journal_of(output: Path) -> Path:
     return output.with_name(f"{output.name}.jsonl") if kind == ".csv" else output
 
 
-def _resume(run: Run, rows: Rows, growing: Path, there: bool) -> None:
+def _resume(run: Run, rows: Rows, growing: Path, exists: bool) -> None:
     """Judge what is not written yet. there: whether some rows are."""
-    for old, *_ in _paired(run, rows, growing) if there else ():
+    for old, *_ in _paired(run, rows, growing) if exists else ():
         run.kept(old)
     # Failed rows at the end: should the server turn out to be down, they are judged again by the next run.
     held: list[dict[str, Any]] = []
-    with Journal(growing, what=OURS_IN_WORDS, overwrite=not there) as journal:
+    with Journal(growing, what=OURS_IN_WORDS, overwrite=not exists) as journal:
         try:
             for row, record, verdict in _judged(run.judge, rows):
                 held.append(run.made(row, record, verdict))

@@ -246,13 +246,13 @@ class Gate:
             raise unreadable(problem) from None
         await (await score_one(self.service, row, scope))(scope, receive, send)
 
-    def _tell(self, scope: Scope, told: dict[str, Any], seconds: float) -> None:
+    def _tell(self, scope: Scope, data: dict[str, Any], seconds: float) -> None:
         # Of few routes, whatever is asked for.
         route = SCORE if scope["path"] == SCORE else getattr(scope.get("route"), "path", "other")
-        self.service.metrics.of(self.service.metrics.requests, route, told["status"]).inc()
+        self.service.metrics.of(self.service.metrics.requests, route, data["status"]).inc()
         if self.log:
             line = {
                 "time": round(time.time(), 3), "event": "request", "method": scope["method"], "route": route,
                 "ms": round(1000 * seconds, 1),
-            } | told  # fmt: skip
+            } | data  # fmt: skip
             sys.stderr.write(orjson.dumps(line).decode() + "\n")

@@ -67,9 +67,9 @@ class _JobRun(Run):
             self.note("running")
 
     def note(self, state: str, problem: str | None = None) -> None:
-        said = self.summary
-        failures = [{"id": name, "reason": reason} for name, reason in said.failures[:NAMED]]
-        counts = {"done": said.rows, "scored": said.scored, "failed": said.failed, "failures": failures}
+        summary = self.summary
+        failures = [{"id": name, "reason": reason} for name, reason in summary.failures[:NAMED]]
+        counts = {"done": summary.rows, "scored": summary.scored, "failed": summary.failed, "failures": failures}
         _write(self.output.with_name(STATE), {"state": state, "problem": problem} | counts)
 
 
@@ -274,6 +274,6 @@ def _read(path: Path) -> dict[str, Any]:
     return data if isinstance(data, dict) else {}
 
 
-def _write(path: Path, said: dict[str, Any]) -> None:
+def _write(path: Path, data: dict[str, Any]) -> None:
     with suppress(FileNotFoundError):  # the job was removed
-        write_whole(path, json.dumps(said))
+        write_whole(path, json.dumps(data))

@@ -193,7 +193,7 @@ class Service:
             except Refused as refused:
                 return refused
 
-        found = engine.aordered_map(one, items, in_flight=served.judge.rows_at_once(served.lm))
-        async with aclosing(found) as verdicts:
+        judged = engine.aordered_map(one, items, in_flight=served.judge.rows_at_once(served.lm))
+        async with aclosing(judged) as verdicts:
             async for verdict in verdicts:
                 yield verdict

@@ -80,9 +80,9 @@ def _show(report: DistillReport, output: Path) -> None:
     costs = (Column("calls/row", ".1f"), Column("s/row", ".2f"))
     table = Table(["", *numbers, Column("student's lead", "+.2f"), Column("p", ".3f"), *costs], "On the held-out rows")
     for one in report.contenders:
-        found, gap = one.agreement, one.against
-        by, lead = found.objective, (Cell(gap.value, gap.low, gap.high), gap.p) if gap else ("", "")
-        q = Cell(found.q, found.low, found.high)
+        agreement, gap = one.agreement, one.against
+        by, lead = agreement.objective, (Cell(gap.value, gap.low, gap.high), gap.p) if gap else ("", "")
+        q = Cell(agreement.q, agreement.low, agreement.high)
         table.add(one.name, q, by.pearson, by.spearman, by.kendall, *lead, one.calls, one.seconds)
     table.show(wide())
     rows = report.rows

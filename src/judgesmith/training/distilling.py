@@ -359,9 +359,9 @@ class Distillation:
 
 def _worth(contenders: Sequence[Contender]) -> list[str]:
     """What speaks against the student, in sentences."""
-    student, found = contenders[0].agreement, []
+    student, lines = contenders[0].agreement, []
     if student.low <= 0:
-        found.append(
+        lines.append(
             "the interval of the student's agreement reaches 0: it cannot be distinguished from a judge that guesses; "
             "do not use it"
         )
@@ -372,10 +372,10 @@ def _worth(contenders: Sequence[Contender]) -> list[str]:
         lead = f"difference {gap.value:.2f} [{gap.low:.2f}, {gap.high:.2f}]"
         text = f"Q {student.q:.2f} against {other.agreement.q:.2f}, {lead}"
         if gap.value <= 0:
-            found.append(f"the student is not worth it: no better than the {other.name} ({text})")
+            lines.append(f"the student is not worth it: no better than the {other.name} ({text})")
         elif gap.low <= 0 and other.name != "teacher":
-            found.append(f"it is not sure that the student is better than the {other.name} ({text})")
-    return found
+            lines.append(f"it is not sure that the student is better than the {other.name} ({text})")
+    return lines
 
 
 def distill(

@@ -210,8 +210,8 @@ class Synthesis:
                 spent += judge.lm.meter.logical - before[0]
                 paid += judge.lm.meter.cost - before[1]
                 for line in path.read_text(encoding="utf-8").splitlines():
-                    found = json.loads(line)
-                    verdicts[aspect, found["id"]].append(found["verdict"])
+                    data = json.loads(line)
+                    verdicts[aspect, data["id"]].append(data["verdict"])
         return self._written_out(candidates, verdicts, calls)
 
     def _rest(self, spent: int, paid: float) -> Limits:

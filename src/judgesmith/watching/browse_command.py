@@ -30,15 +30,15 @@ class Browse(Command, Json):
         target = self.output or self.folder / "browse.html"
         check_page(target, "-o")
         with quiet():
-            found = look(self.folder)
-            write_page(target, render(found, target), "-o")
-        counts = {"judges": len(found.judges), "scored": len(found.scored), "studies": len(found.studies)}
-        counts |= {"watched": len(found.watched)}
+            contents = look(self.folder)
+            write_page(target, render(contents, target), "-o")
+        counts = {"judges": len(contents.judges), "scored": len(contents.scored), "studies": len(contents.studies)}
+        counts |= {"watched": len(contents.watched)}
         if self.as_json:
-            damaged = [{"file": path, "reason": reason} for path, reason in found.damaged]
-            print_json({"output": str(target)} | counts | {"damaged": damaged, "notes": found.notes})
+            damaged = [{"file": path, "reason": reason} for path, reason in contents.damaged]
+            print_json({"output": str(target)} | counts | {"damaged": damaged, "notes": contents.notes})
             return
-        for path, reason in found.damaged:
+        for path, reason in contents.damaged:
             err.print(f"damaged: {clean(path)}: {clean(reason)}", style="yellow", markup=False, soft_wrap=True)
         text = ", ".join(f"{name}: {n}" for name, n in counts.items()).replace("scored", "scored files")
-        out.print(f"Wrote {clean(str(target))}; {text}, damaged: {len(found.damaged)}", markup=False, soft_wrap=True)
+        out.print(f"Wrote {clean(str(target))}; {text}, damaged: {len(contents.damaged)}", markup=False, soft_wrap=True)

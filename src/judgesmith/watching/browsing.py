@@ -19,50 +19,50 @@ from .folder import Browsed, StudyFolder
 from .judges import shown
 
 
-def render(found: Browsed, target: Path) -> str:
+def render(contents: Browsed, target: Path) -> str:
     """The page. target: where it will stand, which its links to other pages start from."""
-    base = Path(os.path.relpath(found.folder.resolve(), target.resolve().parent))
+    base = Path(os.path.relpath(contents.folder.resolve(), target.resolve().parent))
 
     def link(page: str | None) -> str:
         return quote((base / page).as_posix()) if page else ""
 
-    counts = {"judges": found.judges, "scored files": found.scored, "studies": found.studies,
-              "watched judges": found.watched, "damaged files": found.damaged}  # fmt: skip
+    counts = {"judges": contents.judges, "scored files": contents.scored, "studies": contents.studies,
+              "watched judges": contents.watched, "damaged files": contents.damaged}  # fmt: skip
     about = ", ".join(f"{name}: {len(several)}" for name, several in counts.items())  # type: ignore[arg-type]
-    estimates = [Estimate(one.path, *one.agreement(), one.agreement("zero_shot")[0]) for one in found.judges]
+    estimates = [Estimate(one.path, *one.agreement(), one.agreement("zero_shot")[0]) for one in contents.judges]
     drawn = [one for one in estimates if not math.isnan(one.value)]
     figures = Figures([("Agreement of each judge with its interval; ring: zero-shot", forest([("", drawn)]))])
     sections = [
         Section("Judges", [
             "Agreement with people on held-out rows as each judge's file says it, by its own objective: numbers of "
-            "different labels or objectives do not compare.", _judges(found), figures if drawn else "",
-        ] if found.judges else []),
+            "different labels or objectives do not compare.", _judges(contents), figures if drawn else "",
+        ] if contents.judges else []),
         Section("Lineage", [
-            "From labels to judge to the files that it scored, by the fingerprint in their rows.", _lineage(found),
-        ] if found.judges else []),
+            "From labels to judge to the files that it scored, by the fingerprint in their rows.", _lineage(contents),
+        ] if contents.judges else []),
         Section("Watched judges", [
             "The newest run of each history: the same sentinel rows scored again and compared with the baseline.",
-            _watched(found),
-        ] if found.watched else []),
-        Section("Differences", _differences(found)),
-        Section("Scored files", [_scored(found, link)]),
-        Section("Studies", [part for one in found.studies for part in _study(one, link)]),
-        Section("Damaged files", [[f"{path}: {reason}" for path, reason in found.damaged]]),
+            _watched(contents),
+        ] if contents.watched else []),
+        Section("Differences", _differences(contents)),
+        Section("Scored files", [_scored(contents, link)]),
+        Section("Studies", [part for one in contents.studies for part in _study(one, link)]),
+        Section("Damaged files", [[f"{path}: {reason}" for path, reason in contents.damaged]]),
     ]  # fmt: skip
     empty = "There is no saved judge, watched judge, scored file or study here."
-    some = found.judges or found.watched or found.scored or found.studies
-    title = f"Judges and runs in {found.folder.resolve().name or '/'}"
-    return render_page(title, sections, about=[about], notes=found.notes, lead="" if some else empty)
+    some = contents.judges or contents.watched or contents.scored or contents.studies
+    title = f"Judges and runs in {contents.folder.resolve().name or '/'}"
+    return render_page(title, sections, about=[about], notes=contents.notes, lead="" if some else empty)
 
 
-def _judges(found: Browsed) -> Table:
+def _judges(contents: Browsed) -> Table:
     numbers = [Column("agreement", ".2f"), Column("zero-shot", ".2f")]
     numbers += [Column(name, "s") for name in ("calls", "tokens in + out")]
     made = Table(["judge", "method", "model", "aspect", *numbers, "created", "watched"])
-    for one in found.judges:
+    for one in contents.judges:
         aspect = one.said("provenance", "labels", "aspect")
         cost = [_count(one.said("provenance", "cost", key)) for key in ("calls", "prompt_tokens", "completion_tokens")]
-        watched = [f"{w.state}, {moment(w.last.time)}" for w in found.watched if w.last.judge == one.mark]
+        watched = [f"{w.state}, {moment(w.last.time)}" for w in contents.watched if w.last.judge == one.mark]
         signature = _told(one.said("provenance", "heldout", "signature") or "")
         made.add(
             Cell(one.path, note=one.mark), _told(one.said("program", "kind")),
@@ -76,23 +76,23 @@ def _judges(found: Browsed) -> Table:
     return made
 
 
-def _lineage(found: Browsed) -> Table:
+def _lineage(contents: Browsed) -> Table:
     made = Table(["judge", "labels", "optimizer", "scored files"])
-    for one in found.judges:
+    for one in contents.judges:
         named = [_told(one.said("provenance", "labels", key)) for key in ("rows", "origin")]
         labels = " rows of ".join(named) if one.said("provenance", "labels") else "–"
         optimizer = one.said("provenance", "optimizer", "name") or one.said("provenance", "optimizer") or "–"
-        scored = [file.path for file in found.scored if one.mark in file.judges]
+        scored = [file.path for file in contents.scored if one.mark in file.judges]
         made.add(one.path, labels, _told(optimizer), ", ".join(scored) or "–")
     return made
 
 
-def _watched(found: Browsed) -> Table:
+def _watched(contents: Browsed) -> Table:
     numbers = (Column("rows scored", "s"), Column("Spearman ρ with people", ".2f"), Column("runs", "d"),
                Column("alarms", "d"))  # fmt: skip
     made = Table(["history", "judge", "state", "last run", *numbers])
-    known = {one.mark for one in found.judges}
-    for one in found.watched:
+    known = {one.mark for one in contents.judges}
+    for one in contents.watched:
         last, a = one.last, one.last.agreement
         scored = f"{sum(score is not None for score in last.scores)} of {len(last.ids)}"
         agreed = Cell(a.value, a.low, a.high) if a else None
@@ -105,9 +105,9 @@ def _watched(found: Browsed) -> Table:
     return made
 
 
-def _differences(found: Browsed) -> list[Any]:
+def _differences(contents: Browsed) -> list[Any]:
     folds = []
-    for one, other, diff in found.diffs():
+    for one, other, diff in contents.diffs():
         made = Table(["what", "before", "after"])
         for name, before, after in diff.changes:
             made.add(name, _told(before), _told(after))
@@ -118,11 +118,11 @@ def _differences(found: Browsed) -> list[Any]:
     return ["Each judge against the one made before it from the same labels.", *folds] if folds else []
 
 
-def _scored(found: Browsed, link: Callable[[str | None], str]) -> Table:
+def _scored(contents: Browsed, link: Callable[[str | None], str]) -> Table:
     numbers = [Column(name, "d") for name in ("rows", "without score")]
     numbers += [Column("mean score", ".2f"), Column("Spearman ρ with people", ".2f"), Column("on rows", "d")]
     made = Table(["file", *numbers, "judge"])
-    for one in found.scored:
+    for one in contents.scored:
         made.add(
             Cell(one.path, href=link(one.page)), one.summary["rows"], one.summary["failures"],
             one.summary["mean_score"]["value"], one.spearman, one.both or None, ", ".join(one.judges[:5]) or "–",

@@ -53,23 +53,23 @@ class Watch(Command, Rows, Reach, Json):
             made = open_judge(self.judge, self.lm, where)
             traffic = None if self.scored is None else read_traffic(self.scored, fingerprint(made), self.roles())
             with Progress("watching") as progress:
-                found = look(made, sentinels, kept, options, traffic=traffic, restart=self.rebase, watch=progress)
+                outcome = look(made, sentinels, kept, options, traffic=traffic, restart=self.rebase, watch=progress)
         if self.output is not None:
-            write_page(self.output, render(found, self.judge.name), "-o")
+            write_page(self.output, render(outcome, self.judge.name), "-o")
         if self.as_json:
-            print_json(found.to_dict() | {"history": str(kept), "page": self.output and str(self.output)})
+            print_json(outcome.to_dict() | {"history": str(kept), "page": self.output and str(self.output)})
         else:
-            _tell(found, kept, self.output)
-        return 1 if found.run.alarms else 0
+            _tell(outcome, kept, self.output)
+        return 1 if outcome.run.alarms else 0
 
 
-def _tell(found: Look, kept: Path, page: Path | None) -> None:
+def _tell(outcome: Look, kept: Path, page: Path | None) -> None:
     from ..running.console import out
     from .watching import findings_table, summary
 
-    for note in found.notes:
+    for note in outcome.notes:
         out.print(f"note: {note}", style="yellow", markup=False, soft_wrap=True)
-    if found.run.found:
-        findings_table(found.run.found).show(out)
-    out.print(summary(found), markup=False, soft_wrap=True, style="red" if found.run.alarms else "green")
-    out.print(f"{len(found.runs)} runs in {kept}" + (f"; page: {page}" if page else ""), markup=False, soft_wrap=True)
+    if outcome.run.found:
+        findings_table(outcome.run.found).show(out)
+    out.print(summary(outcome), markup=False, soft_wrap=True, style="red" if outcome.run.alarms else "green")
+    out.print(f"{len(outcome.runs)} runs in {kept}" + (f"; page: {page}" if page else ""), markup=False, soft_wrap=True)

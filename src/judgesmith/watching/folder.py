@@ -48,10 +48,10 @@ class SavedJudge:
 
     def said(self, *path: str) -> Any:
         """A value of the file by its keys, None where there is none."""
-        found: Any = self.data
+        data: Any = self.data
         for key in path:
-            found = found.get(key) if isinstance(found, Mapping) else None
-        return found
+            data = data.get(key) if isinstance(data, Mapping) else None
+        return data
 
     def agreement(self, which: str = "heldout") -> tuple[float, float, float]:
         """Value, low and high end on held-out rows, NaN where there are none."""
@@ -136,17 +136,17 @@ def browse(folder: Path) -> Browsed:
         raise OptionError(
             f"{folder} is not a folder; name one with saved judges, watch histories, scored files or studies"
         )
-    found = Browsed(folder)
+    contents = Browsed(folder)
     for number, path in enumerate(_files(folder)):
         if number >= MOST_FILES:
-            found.notes.append(f"only the first {MOST_FILES:,} files were looked at")
+            contents.notes.append(f"only the first {MOST_FILES:,} files were looked at")
             break
         name = path.relative_to(folder).as_posix()
         try:
-            _take(found, path, name)
+            _take(contents, path, name)
         except (JudgesmithError, OSError, ValueError, RecursionError) as error:
-            found.damaged.append((name, " ".join(str(error).split())[:500] or type(error).__name__))
-    return found
+            contents.damaged.append((name, " ".join(str(error).split())[:500] or type(error).__name__))
+    return contents
 
 
 def _files(folder: Path) -> Iterator[Path]:
@@ -155,21 +155,21 @@ def _files(folder: Path) -> Iterator[Path]:
         yield from (Path(here) / name for name in sorted(names) if not name.startswith("."))
 
 
-def _take(found: Browsed, path: Path, name: str) -> None:
+def _take(contents: Browsed, path: Path, name: str) -> None:
     kind = path.suffix.lower()
     if kind not in (".json", ".jsonl", ".csv") or not path.is_file():
         return
     start = _start(path)
     if kind == ".json" and "judgesmith.judge" in start:
         read = artifact.read(path)
-        found.judges.append(SavedJudge(name, read, Version.of(read), read.to_dict()))
+        contents.judges.append(SavedJudge(name, read, Version.of(read), read.to_dict()))
     elif path.name == "results.jsonl" and (path.parent / "config.yaml").exists():
-        found.studies.append(_study(path, name))
+        contents.studies.append(_study(path, name))
     elif kind == ".jsonl" and start.startswith(WATCHED):
         if runs := history.read(path):
-            found.watched.append(WatchedJudge(name, tuple(runs)))
+            contents.watched.append(WatchedJudge(name, tuple(runs)))
     elif (kind == ".jsonl" and '"verdict"' in start) or (kind == ".csv" and _scored_csv(start)):
-        found.scored.append(_scored(read_scored(path), path, name))
+        contents.scored.append(_scored(read_scored(path), path, name))
 
 
 def _start(path: Path) -> str:

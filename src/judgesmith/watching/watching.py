@@ -176,8 +176,8 @@ def _agreement(sentinels: Sentinels, scores: Vector) -> Agreement | None:
         return None
     documents = [row.doc_id for row, there in zip(sentinels.rows, both, strict=True) if there]
     measure = Measure(sentinels.human[both], documents=documents, coefficient="spearman")
-    found = bootstrap_q(scores[both], measure, rounds=1000)
-    value, low, high = finite([found.value, found.low, found.high])
+    interval = bootstrap_q(scores[both], measure, rounds=1000)
+    value, low, high = finite([interval.value, interval.low, interval.high])
     return Agreement(aspect=sentinels.aspect, value=value, low=low, high=high, n=int(both.sum()))
 
 
@@ -191,9 +191,9 @@ def findings_table(findings: Sequence[Found]) -> Table:
     return made
 
 
-def summary(found: Look) -> str:
+def summary(outcome: Look) -> str:
     """The newest run in one line."""
-    run, options = found.run, found.options
+    run, options = outcome.run, outcome.options
     failed = sum(score is None for score in run.scores)
     text = f"{len(run.ids)} sentinel rows, {failed} without a score"
     if run.agreement is not None and run.agreement.value is not None:

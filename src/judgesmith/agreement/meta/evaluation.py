@@ -91,20 +91,20 @@ class MetaEvaluation:
         """For notebooks: judge, aspect and level against coefficients, with intervals."""
         names = list(dict.fromkeys(self.agreement["coefficient"]))
         table = Table(("judge", "aspect", "level", *(Column(name, ".2f") for name in names)), "Agreement with people")
-        for key, found in self.agreement.groupby(["judge", "aspect", "level"], sort=False):
-            cells = {row["coefficient"]: Cell(row["value"], row["low"], row["high"]) for row in rows_of(found)}
+        for key, group in self.agreement.groupby(["judge", "aspect", "level"], sort=False):
+            cells = {row["coefficient"]: Cell(row["value"], row["low"], row["high"]) for row in rows_of(group)}
             table.add(*key, *(cells.get(name) for name in names))
         return table.notebook() + facts(("note", note) for note in self.notes)
 
     def cell(self, judge: str, aspect: str, level: str, coefficient: str) -> Mapping[str, Any]:
         """One row of `agreement` as a mapping. Raises OptionError if it was not computed."""
         t = self.agreement
-        found = t[
+        rows = t[
             (t["judge"] == judge) & (t["aspect"] == aspect) & (t["level"] == level) & (t["coefficient"] == coefficient)
         ]
-        if not len(found):
+        if not len(rows):
             raise OptionError(f"there is no {level} {coefficient} of {judge!r} for {aspect!r}")
-        return dict(found.iloc[0].items())  # type: ignore[arg-type]
+        return dict(rows.iloc[0].items())  # type: ignore[arg-type]
 
     def absolute(self) -> MetaEvaluation:
         """The same with the signs of negative agreements turned, as tables of lower-is-better metrics have it."""

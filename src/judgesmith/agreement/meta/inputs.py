@@ -223,5 +223,5 @@ def levels_of(asked: Sequence[Level] | None, aspects: Sequence[Aspect], notes: l
 
 
 def scale_of(scale: Any, aspect: str) -> tuple[float, float] | None:
-    found = scale.get(aspect) if isinstance(scale, Mapping) else scale
-    return None if found is None else (float(found[0]), float(found[1]))
+    ends = scale.get(aspect) if isinstance(scale, Mapping) else scale
+    return None if ends is None else (float(ends[0]), float(ends[1]))

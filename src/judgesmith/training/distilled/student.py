@@ -200,8 +200,8 @@ class Student:
         from peft import get_peft_model_state_dict  # type: ignore[import-not-found,unused-ignore]
 
         # Otherwise peft asks the hub whether the base model's vocabulary is as it was.
-        found = get_peft_model_state_dict(self.model, save_embedding_layers=False)
-        return {name: p.detach().cpu().contiguous() for name, p in found.items()}
+        state = get_peft_model_state_dict(self.model, save_embedding_layers=False)
+        return {name: p.detach().cpu().contiguous() for name, p in state.items()}
 
     def save(self, folder: Path, base: str) -> Path:
         """Write the adapter as peft reads it: weights and configuration. base: the base model's name. Returns the
@@ -215,10 +215,10 @@ class Student:
         from peft import set_peft_model_state_dict
         from safetensors.torch import load_file  # type: ignore[import-not-found,unused-ignore]
 
-        found, own = load_file(str(file)), self.weights()
-        if {name: p.shape for name, p in found.items()} != {name: p.shape for name, p in own.items()}:
+        weights, own = load_file(str(file)), self.weights()
+        if {name: p.shape for name, p in weights.items()} != {name: p.shape for name, p in own.items()}:
             raise ModelError(f"{file.name} holds weights for another base model or another rank than {self.shape.rank}")
-        set_peft_model_state_dict(self.model, found)
+        set_peft_model_state_dict(self.model, weights)
 
 
 def portions(lengths: Sequence[int], most: int) -> Iterator[list[int]]:
