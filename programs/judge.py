@@ -301,14 +301,12 @@ class Judge(Quiet):
         engine.run(ask())
         return {"first call": list(recorder.requests[0].messages)} if recorder.requests else {}
 
-    def demonstrations(self) -> list[Mapping[str, Any]]:
-        """The demonstrations of all predictors."""
-        return [demo for predictor in self.predictors() for demo in predictor.demos]
-
-    def apart_from(self, item: Item) -> Judge:
+    def apart_from(self, item: Item, predictors: Sequence[dspy.Predict] | None = None) -> Judge:
         """The judge for a row: itself, or, where a plain `dspy.Predict` in it demonstrates the row's own document, a
-        copy whose predictors leave that out. A `JudgePredict` leaves it out by itself."""
-        plain = [p for p in self.predictors() if not isinstance(p, JudgePredict)]
+        copy whose predictors leave that out. A `JudgePredict` leaves it out by itself. predictors: all of its own,
+        where they are at hand."""
+        own = self.predictors() if predictors is None else predictors
+        plain = [p for p in own if not isinstance(p, JudgePredict)]
         if all(len(row_context.allowed(p.demos, item)) == len(p.demos) for p in plain):
             return self
         judge: Judge = self.deepcopy()
@@ -427,9 +425,9 @@ class Judge(Quiet):
         async def one(row: Any) -> Verdict:
             return await self.averdict(Item.of(row), lm)
 
-        judged = engine.aordered_map(one, rows, in_flight=concurrency or self.rows_at_once(lm))
+        stream = engine.aordered_map(one, rows, in_flight=concurrency or self.rows_at_once(lm))
         with counting(progress, "judging", rows) as finished:
-            async with aclosing(judged) as verdicts:
+            async with aclosing(stream) as verdicts:
                 done = 0
                 async for verdict in verdicts:
                     yield verdict
@@ -476,9 +474,11 @@ class Judge(Quiet):
         if not item.output.strip():
             return Verdict.failed("the output is empty")
         safe, suspicious = guarded(item)
-        with row_context.judging(safe, self.demonstrations()) as calls:
+        predictors = self.predictors()  # looked up once: DSPy walks through the whole judge
+        with row_context.judging(safe, [demo for predictor in predictors for demo in predictor.demos]) as calls:
             try:
-                verdict = (await self.apart_from(safe).ajudge(safe, lm)).model_copy(update={"suspicious": suspicious})
+                judge = self.apart_from(safe, predictors)
+                verdict = (await judge.ajudge(safe, lm)).model_copy(update={"suspicious": suspicious})
             except CallError as error:
                 usage = calls.usage if calls.usages else getattr(error, "usage", None)
                 return Verdict.failed(str(error), usage=usage, raw=getattr(error, "raw", ()))
