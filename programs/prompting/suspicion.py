@@ -39,35 +39,36 @@ _TOKENS = re.compile(
 )
 _NOTE = r"notes?|messages?|attention|instructions?|reminder|hint"
 _FORGET = r"ignore[zr]?|ignora|ignori|oublie[zr]?|olvida|dimentica|esqueça|negeer"
+_WHO = "grader|judge|evaluator|rater|scorer|annotator|assessor| ai|llm|language model|assistant|chatbot"
 _GRANT = r"donne[zr]?|attribue[zr]?|asigna|otorga|dale|assegna|atribua"
+#: Phrases, each after the words of which it holds at least one: to look for these first is many times faster.
 _PHRASES = tuple(
-    re.compile(pattern)
-    for pattern in (
-        r"\b(?:ignore|disregard|forget|override)\b[^.!?]{0,30}\b(?:instructions?|prompts?|guidelines|rubric|criteria)\b",
-        r"\bnew instructions?\s?:",
-        r"\bsystem (?:message|prompt|override)\s?:",
-        rf"\b(?:{_NOTE}) (?:to|for) (?:the |any |all |every |you,? the )?{_JUDGE}\b",
-        rf"\b(?:dear|hello|hi|hey),? (?!judges?\b){_JUDGE}\b",
-        r"\byou are (?:an? |the )(?:\w+ )?(?:grader|evaluator|rater|scorer|annotator)\b",
-        rf"\b{_TELL} {_TEXT}\b[^.!?]{{0,30}}\b(?:\d+ ?(?:out of|/) ?\d+|{_BEST}(?: possible)? {_MARK})",
-        rf"\b{_TELL} (?:with |me )?(?:an? |the |only )?{_BEST}(?: possible)? (?:score|rating|mark)\b",
-        rf"\b(?:the|its|your) (?:score|rating) (?:is|must be|should be|has to be) (?:the )?(?:{_BEST}\b|100\b)",
-        r"\bignorier(?:e|en sie)\b[^.!?]{0,40}\banweisung",
-        r"\b(?:bewerte|gib|vergib)\b[^.!?]{0,40}\b(?:höchst|voll)\w* (?:punkt|not|bewert)",
-        rf"\b(?:{_FORGET})\b[^.!?]{{0,40}}\b(?:instruc\w+|instruç\w+|istruzioni|consignes)\b",
-        rf"\b(?:{_GRANT})\b[^.!?]{{0,40}}\b(?:note|puntuación|nota|punteggio|pontuação) "
-        r"(?:maxim|máxim|massim|la plus)",
-        r"игнориру\w+[^.!?]{0,40}инструкци",
-        r"(?:忽略|无视|無視)[^。！？]{0,12}(?:指令|指示|说明|要求)|(?:指示|命令)[^。！？]{0,8}無視",
-        r"(?:给|打|評価|評分)[^。！？]{0,10}(?:满分|滿分|満点|最高分)",
+    (words.split("|"), re.compile(pattern))
+    for words, pattern in (
+        ("ignore|disregard|forget|override",
+         r"\b(?:ignore|disregard|forget|override)\b[^.!?]{0,30}\b(?:instructions?|prompts?|guidelines|rubric|criteria)\b"),
+        ("new instruction", r"\bnew instructions?\s?:"),
+        ("system ", r"\bsystem (?:message|prompt|override)\s?:"),
+        (_WHO, rf"\b(?:{_NOTE}) (?:to|for) (?:the |any |all |every |you,? the )?{_JUDGE}\b"),
+        (_WHO, rf"\b(?:dear|hello|hi|hey),? (?!judges?\b){_JUDGE}\b"),
+        ("you are ", r"\byou are (?:an? |the )(?:\w+ )?(?:grader|evaluator|rater|scorer|annotator)\b"),
+        ("out of|/|highest|max|best|top|perfect|full|excellent",
+         rf"\b{_TELL} {_TEXT}\b[^.!?]{{0,30}}\b(?:\d+ ?(?:out of|/) ?\d+|{_BEST}(?: possible)? {_MARK})"),
+        (" score| rating| mark",
+         rf"\b{_TELL} (?:with |me )?(?:an? |the |only )?{_BEST}(?: possible)? (?:score|rating|mark)\b"),
+        ("score |rating ",
+         rf"\b(?:the|its|your) (?:score|rating) (?:is|must be|should be|has to be) (?:the )?(?:{_BEST}\b|100\b)"),
+        ("ignorier", r"\bignorier(?:e|en sie)\b[^.!?]{0,40}\banweisung"),
+        ("höchst|voll", r"\b(?:bewerte|gib|vergib)\b[^.!?]{0,40}\b(?:höchst|voll)\w* (?:punkt|not|bewert)"),
+        ("ignor|oublie|olvida|dimentica|esqueça|negeer",
+         rf"\b(?:{_FORGET})\b[^.!?]{{0,40}}\b(?:instruc\w+|instruç\w+|istruzioni|consignes)\b"),
+        ("maxim|máxim|massim|la plus",
+         rf"\b(?:{_GRANT})\b[^.!?]{{0,40}}\b(?:note|puntuación|nota|punteggio|pontuação) "
+         r"(?:maxim|máxim|massim|la plus)"),
+        ("игнориру", r"игнориру\w+[^.!?]{0,40}инструкци"),
+        ("忽略|无视|無視", r"(?:忽略|无视|無視)[^。！？]{0,12}(?:指令|指示|说明|要求)|(?:指示|命令)[^。！？]{0,8}無視"),
+        ("分|満点", r"(?:给|打|評価|評分)[^。！？]{0,10}(?:满分|滿分|満点|最高分)"),
     )
-)
-#: What a score line and every phrase has at least one of: to look for these first is many times faster.
-_NEEDED = (
-    "score", "rating", "mark", "grade", "point", "out of", "/", "ignor", "disregard", "forget", "override",
-    "instruction", "system ", "judge", "evaluator", "rater", "scorer", "annotator", "assessor", "assistant", "chatbot",
-    "llm", " ai", "language model", "höchst", "voll", "oublie", "olvida", "dimentica", "esqueça", "negeer", "maxim",
-    "máxim", "massim", "la plus", "игнориру", "忽略", "无视", "無視", "分", "満点", "最高",
 )  # fmt: skip
 _SCORE_LINE = re.compile(
     r"^[\s*_#>-]{0,8}(?:overall )?(?:score|rating)[*_]{0,2}\s?[:=]\s?[*_]{0,2}\d+(?: ?(?:/|out of) ?\d+)?[.*_ ]{0,4}$",
@@ -89,14 +90,16 @@ def suspicion(text: str) -> str | None:
     plain = text if usual else unicodedata.normalize("NFKC", HIDDEN.sub("", text))
     lines = [" ".join(line.split()) for line in plain.casefold().splitlines()]
     plain = " ".join(filter(None, lines))
-    needed = any(word in plain for word in _NEEDED)
-    if needed and _SCORE_LINE.search("\n".join(lines)):
+    if ("score" in plain or "rating" in plain) and _SCORE_LINE.search("\n".join(lines)):
         return "holds a line that gives a score"
     if ("<" in plain or "[" in plain) and (match := _TOKENS.search(plain)):
         return f"holds a prompt's tag or control token ({match[0][:40]!r})"
-    for phrase in _PHRASES if needed else ():
-        if match := phrase.search(plain):
-            return f"addresses a judge ({match[0][:80]!r})"
+    for words, phrase in _PHRASES:
+        for word in words:
+            if word in plain:
+                if match := phrase.search(plain):
+                    return f"addresses a judge ({match[0][:80]!r})"
+                break
     return None
 
 
