@@ -35,14 +35,14 @@ _DISARMED = {"<": "‹", "[": "〔"}
 
 def folded(text: str) -> tuple[str, list[int]]:
     """What a model may take a text for: compatibility forms (full-width, mathematical, ligatures) as plain ones,
-    invisible characters left out. With the place in `text` of each character."""
+    invisible and unassigned characters left out. With the place in `text` of each character."""
     letters: list[str] = []
     places: list[int] = []
     for place, character in enumerate(text):
         if character.isascii() and " " <= character <= "~":
             letters.append(character)
             places.append(place)
-        elif not HIDDEN.match(character):
+        elif not HIDDEN.match(character) and unicodedata.category(character) != "Cn":  # some drop what is unassigned
             plain = unicodedata.normalize("NFKC", character)
             letters.append(plain)
             places += [place] * len(plain)

@@ -250,6 +250,7 @@ def seen(text: str) -> str:
 @example("［INST］")
 @example("\ufe47INST]")
 @example("<|im_start|><0<think>")
+@example("<\U00018d09A")
 def test_disarming_changes_opening_signs_alone_and_no_folding_brings_a_token_back(text: str) -> None:
     safe = disarm(text)
     assert len(safe) == len(text)
