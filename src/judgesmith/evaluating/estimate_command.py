@@ -30,7 +30,7 @@ class Estimate(Command, Rows, Json):
     )
     judge: str | None = flag(
         None,
-        "The judge's scores: a column or a path; the verdicts where not given.",
+        "The judge's scores: a column, a path, or a name in SET.metrics.jsonl; the verdicts where not given.",
         metavar="COLUMN",
     )
     aspect: str | None = flag(None, "Which rating, where there are several.")

@@ -16,7 +16,19 @@ from ..datasets.records import Row, merge_groups
 from ..errors import LabelsError, OptionError
 from ..likeness import folded
 from ..programs.readings.kinds import surface
-from .sources import File, Judged, inside, joined_by_id, places, read_file, read_number, read_people, some, systems_of
+from .sources import (
+    File,
+    Judged,
+    inside,
+    joined_by_id,
+    places,
+    read_file,
+    read_number,
+    read_people,
+    some,
+    systems_of,
+    with_metrics,
+)
 
 #: Where the scores of `judgesmith score` stand.
 VERDICTS = ("verdict.score", "judge_score")
@@ -62,10 +74,10 @@ def read_known(
     """Read a file of rows, and join human ratings to it by id.
 
     human: files with human ratings (or bench/NAME), or columns of the file itself; none: found in the file by name.
-    judges: columns or paths; none: the verdicts of `judgesmith score`, where there are any. Raises LabelsError for a
-    file, a column or an id that is not there, OptionError for a wrong choice.
+    judges: columns, paths or names in SET.metrics.jsonl; none: the verdicts of `judgesmith score`, where there are any.
+    Raises LabelsError for a file, a column or an id that is not there, OptionError for a wrong choice.
     """
-    file = read_file(scored, columns, None)
+    file = with_metrics(read_file(scored, columns, None))
     places(file.origin, file.rows)  # no id stands twice
     known = Known(file.origin, file.rows, file.records, {}, np.full(len(file.rows), np.nan), aspect or "")
     for i, record in enumerate(file.records):

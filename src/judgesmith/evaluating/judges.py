@@ -33,6 +33,7 @@ from .sources import (
     references_beside,
     some,
     verdict_of,
+    with_metrics,
 )
 
 ASPECT = "{aspect}"  # in a judge's column: one for each aspect
@@ -80,7 +81,8 @@ def read_judged(sources: Sequence[str], wanted: Wanted) -> Judged:
     is not there, with what is; OptionError for a wrong option, ArtifactError for a file that is not a judge.
     """
     specs = [Spec.parse(text) for text in (*wanted.judges, *(s for s in sources if s.startswith(PREFIX)))]
-    files = [read_file(name, wanted.columns, wanted.limit) for name in sources if not name.startswith(PREFIX)]
+    named = [name for name in sources if not name.startswith(PREFIX)]
+    files = [with_metrics(read_file(name, wanted.columns, wanted.limit)) for name in named]
     if not files:
         raise OptionError("name a file with scores, or a benchmark such as bench/summeval")
     files[0] = base = _without(files[0], wanted.without_systems)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +89,11 @@ class File:
     def names(self) -> list[str]:
         return names_of(self.records)
 
+    def beside(self, what: str) -> Path | None:
+        """`SET.WHAT.jsonl` beside this file; None where there is none."""
+        path = self.path.with_name(f"{self.path.name.split('.')[0]}.{what}.jsonl")
+        return path if path.exists() and path != self.path else None
+
 
 # Files ---------------------------------------------------------------------------------------------------------------
 
@@ -108,22 +113,23 @@ def read_file(name: str, columns: Mapping[str, str] | None, limit: int | None) -
         pairs.append(pair)
         if limit is not None and len(pairs) >= limit:
             break
-    values = _values_beside(path)
-    records = [values.get(row.id, {}) | record for row, record in pairs]
-    return File(path.name, path, [row for row, _ in pairs], records, columns or {})
+    return File(path.name, path, [row for row, _ in pairs], [record for _, record in pairs], columns or {})
 
 
-def _values_beside(path: Path) -> dict[str, dict[str, Any]]:
-    """`SET.metrics.jsonl` beside `SET.jsonl`: {"id", "metrics": {name: value}}, which are columns more."""
-    beside = path.with_name(path.name.split(".")[0] + ".metrics.jsonl")
-    result: dict[str, dict[str, Any]] = {}
-    for line, record in json_lines(beside) if beside.exists() and beside != path else ():
-        values = record.get("metrics")
-        if not isinstance(values, dict) or result.setdefault(str(record.get("id")), values) is not values:
+def with_metrics(file: File) -> File:
+    """With the values of `SET.metrics.jsonl` beside the file as further columns: {"id", "metrics": {name: value}}."""
+    path = file.beside("metrics")
+    if path is None:
+        return file
+    values: dict[str, dict[str, Any]] = {}
+    for line, record in json_lines(path):
+        given = record.get("metrics")
+        if not isinstance(given, dict) or values.setdefault(str(record.get("id")), given) is not given:
             raise LabelsError(
-                f'{beside.name}, line {line}: expected {{"id": …, "metrics": {{name: value}}}}, with an id of its own'
+                f'{path.name}, line {line}: expected {{"id": …, "metrics": {{name: value}}}}, with an id of its own'
             )
-    return result
+    records = [values.get(row.id, {}) | record for row, record in zip(file.rows, file.records, strict=True)]
+    return replace(file, records=records)
 
 
 def _compares(path: Path, columns: Mapping[str, str]) -> bool:
@@ -314,8 +320,8 @@ def inside(record: Mapping[str, Any], path: str) -> Any:
 
 def read_raters(joined: Judged, file: File) -> None:
     """`<set>.annotators.jsonl` beside the file: {"id", "annotations": [{aspect: rating}, …]}."""
-    beside = file.path.with_name(file.path.name.split(".")[0] + ".annotators.jsonl")
-    if not beside.exists() or beside == file.path:
+    beside = file.beside("annotators")
+    if beside is None:
         return
     place, result = places(file.origin, file.rows), dict[str, dict[int, list[float]]]()
     for line, record in json_lines(beside):
@@ -339,8 +345,8 @@ def read_raters(joined: Judged, file: File) -> None:
 
 def references_beside(file: File) -> dict[str, list[str]]:
     """`<set>.references.jsonl` beside the file: {"doc_id", "references": […]}."""
-    beside = file.path.with_name(file.path.name.split(".")[0] + ".references.jsonl")
-    if not beside.exists() or beside == file.path:
+    beside = file.beside("references")
+    if beside is None:
         return {}
     return {
         str(record["doc_id"]): [str(text) for text in record["references"]]

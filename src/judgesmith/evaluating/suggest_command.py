@@ -21,7 +21,7 @@ class Suggest(Command, Rows, Json):
     n: int = flag(10, "How many rows.", "--n", ge=1)
     judge: list[str] = flag(
         [],
-        "What is known of each row: a column or a path. Repeatable; verdicts are found "
+        "What is known of each row: a column, a path, a name in SET.metrics.jsonl. Repeatable; verdicts are found "
         "where not given, and without any the texts' length, overlap and repetition are counted.",
         metavar="COLUMN",
     )
