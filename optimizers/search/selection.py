@@ -175,10 +175,8 @@ def _resampled(
         resampled = objective.resampled([scores], rows_of([rows[i] for i in part.tolist()]))
         if resampled.reason:
             return None
-        own, statistic = (
-            [code[name] for name in dict.fromkeys(named[i] for i in part.tolist())],
-            resampled.statistics[0],
-        )
+        own = [code[name] for name in dict.fromkeys(named[i] for i in part.tolist())]
+        statistic = resampled.statistics[0]
         drawn = drawn_again(lambda counts: statistic(counts[:, own]), units, rounds, seed, cells=len(part))
         return resampled.values[0], resampled.collapsed(drawn)
 

@@ -111,9 +111,8 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
         usable: Callable[[Read], bool] = lambda _: True,
         **inputs: Any,
     ) -> dspy.Prediction:
-        """The fields of an answer; `answer_of` tells what it cost. lm, usable: as in `ask`; group: the row's document,
-        where no judge has said it; by default the
-        predictor's own model, else DSPy's."""
+        """The fields of an answer; `answer_of` gives its cost. lm: by default the predictor's own model, else DSPy's;
+        usable: as in `ask`; group: the row's document, where no judge has set it."""
         model = called(lm if lm is not None else self.lm)
         with row_context.under(Item(inputs.get("output") or "", inputs.get("source") or "", group=group)):
             answer = await engine.on_loop(self._asked(model, inputs, usable))

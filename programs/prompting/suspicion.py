@@ -95,11 +95,8 @@ def suspicion(text: str) -> str | None:
     if ("<" in plain or "[" in plain) and (match := _TOKENS.search(plain)):
         return f"holds a prompt's tag or control token ({match[0][:40]!r})"
     for words, phrase in _PHRASES:
-        for word in words:
-            if word in plain:
-                if match := phrase.search(plain):
-                    return f"addresses a judge ({match[0][:80]!r})"
-                break
+        if any(word in plain for word in words) and (match := phrase.search(plain)):
+            return f"addresses a judge ({match[0][:80]!r})"
     return None
 
 
