@@ -6,23 +6,21 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Self
+from typing import Self
 
 import dspy
 import numpy as np
 from numpy.typing import NDArray
 
-from ..agreement.correlation import Objective as Correlated
-from ..agreement.objectives import Objective, Reached, Rows
-from ..agreement.resampling import interval_of
+from ..agreement.metric import AgreementValue
+from ..agreement.objectives import Objective, Rows
 from ..agreement.significance import Difference, difference_within
 from ..datasets.duplicates import shared
 from ..datasets.records import Labels, Row
 from ..errors import LeakError
 from ..programs.judge import Judge
 from ..programs.progress import Progress
-from ..signatures.values import Item, Scale, Verdict, json_number
-from ..tables import facts
+from ..signatures.values import Item, Scale, Verdict
 
 Vector = NDArray[np.float64]
 
@@ -122,80 +120,11 @@ def score_rows(judge: Judge, examples: Sequence[dspy.Example], progress: Progres
     return Scored.of(verdicts)
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Agreement:
-    """How far some scores agree with people's, by an objective, with a 95 % interval over documents (groups); and Q and
-    its parts on the same rows, whatever the objective."""
-
-    by: Objective
-    reached: Reached
-    low: float
-    high: float
-    seed: int
-    objective: Correlated
-
-    @property
-    def value(self) -> float:
-        return self.reached.value
-
-    @property
-    def reason(self) -> str | None:
-        """Why it is undefined."""
-        return self.reached.reason
-
-    @property
-    def q(self) -> float:
-        return self.objective.q
-
-    def __str__(self) -> str:
-        return self.by.signature(self.reached, self.low, self.high, self.seed)
-
-    def __repr__(self) -> str:
-        return f"Agreement({self})"
-
-    def _repr_html_(self) -> str:
-        """For notebooks: the objective with its interval, and what Q is made of."""
-        o = self.objective
-        rows: list[tuple[str, Any]] = [(self.by.label, f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]")]
-        rows += [
-            ("Pearson r", f"{o.pearson:.2f}"),
-            ("Spearman ρ", f"{o.spearman:.2f}"),
-            ("Kendall τ", f"{o.kendall:.2f}"),
-        ]
-        rows += [("rows", self.reached.n), ("failed", self.reached.failed)]
-        rows += [("undefined", self.reason)] if self.reason else []
-        return facts(rows)
-
-    def to_dict(self) -> dict[str, float | int | str | None]:
-        """The interval is that of `value`."""
-        o = self.objective
-        return {
-            "objective": self.by.name,
-            "value": json_number(self.value),
-            "q": json_number(o.q),
-            "low": json_number(self.low),
-            "high": json_number(self.high),
-            "n": self.reached.n,
-            "failed": self.reached.failed,
-            "pearson": json_number(o.pearson),
-            "spearman": json_number(o.spearman),
-            "kendall": json_number(o.kendall),
-            "reason": self.reason,
-            "signature": str(self),
-        }
-
-
 def agreement(
     percents: Vector, examples: Sequence[dspy.Example], *, objective: Objective, seed: int, rounds: int = 2000
-) -> Agreement:
-    """What an objective reaches, and its interval (NaN with no rounds). Whole groups are resampled, or the documents
-    that the objective is made of."""
-    rows = rows_of(examples)
-    low = high = math.nan
-    if rounds:
-        interval = interval_of(objective.resampled([percents], rows), rounds=rounds, seed=seed)
-        low, high = interval.low, interval.high
-    return Agreement(objective, objective.reached(percents, rows), low, high, seed, objective.q(percents, rows))
+) -> AgreementValue:
+    """What an objective reaches on these rows, and its interval."""
+    return AgreementValue.of(percents, rows_of(examples), objective, seed=seed, rounds=rounds)
 
 
 def difference(

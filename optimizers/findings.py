@@ -23,6 +23,7 @@ from ..agreement.decisions import (
     kappa_when_drawn,
     pairwise_when_drawn,
 )
+from ..agreement.metric import AgreementValue
 from ..agreement.objectives import Objective
 from ..agreement.resampling import Statistic, estimates_of
 from ..datasets.records import Labels, Row
@@ -30,7 +31,7 @@ from ..datasets.splits import Split
 from ..programs.models.lm import Capabilities
 from ..programs.outcome import COVERAGE, Sureness
 from ..signatures.values import Scale, ScoreInterval, Usage, Verdict, json_number
-from .examples import Agreement, Scored, Vector, agreement, difference, examples_of
+from .examples import Scored, Vector, agreement, difference, examples_of
 from .fitting.outcome import calibrated_without, fit_sureness, places_of
 from .fitting.readings import surface_percents
 from .report import CompileReport, Fitted, FormTrial
@@ -95,7 +96,7 @@ class Findings:
         """Raw scores: calibrated ones, mapped as different folds learnt it, would order rows by their fold."""
         return np.concatenate([part.compiled.percents for part in self.parts])
 
-    def _agreement(self, percents: Vector) -> Agreement:
+    def _agreement(self, percents: Vector) -> AgreementValue:
         return agreement(percents, self.examples, objective=self.objective, seed=self.seed)
 
     def report(self, usage: Usage, seconds: float) -> CompileReport:
@@ -288,7 +289,7 @@ class Findings:
 
     # -- in words
 
-    def _notes(self, heldout: Agreement, zero_shot: Agreement, surface: Agreement) -> list[str]:
+    def _notes(self, heldout: AgreementValue, zero_shot: AgreementValue, surface: AgreementValue) -> list[str]:
         final, rows, label = self.final, len(self.rows), self.objective.label
         documents = len({row.group for row in self.rows})
         repaired = sum(v.repaired for v in self.verdicts)
@@ -352,13 +353,13 @@ def _intervals(sure: Sureness, judged: Judged, scale: Scale) -> tuple[list[Score
     return [interval for interval in intervals if interval is not None], [h for *_, h in rows]
 
 
-def _contradict(one: Agreement, other: Agreement) -> bool:
+def _contradict(one: AgreementValue, other: AgreementValue) -> bool:
     """Whether each lies outside the other's interval, by more than rounding."""
     slack = 1e-6
     return not any(a.low - slack <= b.value <= a.high + slack for a, b in ((one, other), (other, one)))
 
 
-def _span(reached: Agreement) -> str:
+def _span(reached: AgreementValue) -> str:
     return f"{reached.value:.2f} [{reached.low:.2f}, {reached.high:.2f}]"
 
 

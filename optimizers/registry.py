@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 optimizers: Registry[type[DemonstrationSearch]] = Registry(
     "optimizer",
-    packages=("judgesmith.optimizers.search", "judgesmith.optimizers.dspy"),
+    packages=("judgesmith.optimizers.search",),
     group="judgesmith.optimizers",
 )
 

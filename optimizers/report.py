@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..agreement.metric import AgreementValue
 from ..agreement.objectives import Objective
 from ..datasets.splits import Split
 from ..programs.active_critic.task import Inference
@@ -13,7 +14,7 @@ from ..programs.judge import Judge
 from ..programs.refining import Refinement
 from ..signatures.values import Usage, json_number
 from ..tables import Cell, Column, Table, facts
-from .examples import Agreement, Vector
+from .examples import Vector
 from .search.base import SearchRecord
 
 
@@ -58,7 +59,7 @@ class FormTrial:
 
     form: Form
     knowledge: bool
-    agreement: Agreement
+    agreement: AgreementValue
     disqualified: str | None = None
 
     def preference(self) -> tuple[bool, float]:
@@ -94,13 +95,13 @@ class Fitted:
 class CompileReport:
     """How far a compiled judge agrees with people, on rows that no search or fit saw."""
 
-    heldout: Agreement
+    heldout: AgreementValue
     """By the run's objective."""
-    zero_shot: Agreement
+    zero_shot: AgreementValue
     """Of the judge without demonstrations, on the same rows."""
     difference: tuple[float, float, float, float]
     """Compiled minus zero-shot, its interval, and a two-sided p (paired bootstrap over groups)."""
-    surface: Agreement
+    surface: AgreementValue
     """Of length, overlap and repetition alone, on the same rows."""
     folds: int
     train_rows: int

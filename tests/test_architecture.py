@@ -20,7 +20,7 @@ SMALL: dict[str, set[str]] = {
 }  # fmt: skip
 #: Rooms of the library, and what each may import. Agreement is usable without DSPy and without a judge.
 LIBRARY = SMALL | {
-    "agreement": {"errors", "tables", "parts", "disarming"},
+    "agreement": {"errors", "tables", "parts", "disarming", "rows"},
     "signatures": {"errors", "conversation", "rows", "tables"},
     "datasets": {"errors", "conversation", "likeness", "parts", "rows"},
     "programs": {*SMALL, "signatures"},
@@ -65,7 +65,6 @@ INSIDE = {
     "optimizers": {
         "": {"search", "fitting"},
         "search": {"", "fitting"},
-        "dspy": {"", "search", "fitting"},
         "fitting": {"", "search"},
     },
     "datasets": {"": set(), "benchmarks": {""}, "perturbations": set(), "demo": set()},

@@ -11,9 +11,9 @@ import pytest
 
 from judgesmith.agreement.correlation import CorrelationSum
 from judgesmith.agreement.meta.evaluation import meta_evaluate
+from judgesmith.agreement.metric import AgreementValue
 from judgesmith.agreement.objectives import Q, Reached
 from judgesmith.experiments.studies.analysis import Analysis, Line
-from judgesmith.optimizers.examples import Agreement
 from judgesmith.optimizers.report import CompileReport
 from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.signatures.values import Criterion, ErrorSpan, Scale, ScoreInterval, Usage, Verdict
@@ -56,10 +56,10 @@ def test_a_verdict_says_score_interval_and_what_is_suspicious() -> None:
     assert repr(Verdict.failed("cut off")) == "Verdict(score=no score: cut off)"
 
 
-def agreement() -> Agreement:
+def agreement() -> AgreementValue:
     human = np.arange(12.0)
     found = CorrelationSum("pooled")(human, human, [str(k) for k in range(12)], None)
-    return Agreement(Q(), Reached(found.q, 12, 1), 2.5, 3.0, 0, found)
+    return AgreementValue(Q(), Reached(found.q, 12, 1), 2.5, 3.0, 0, found)
 
 
 def test_an_agreement_and_a_compile_report_say_their_numbers() -> None:

@@ -22,6 +22,7 @@ from dspy.teleprompt import Teleprompter
 from numpy.typing import NDArray
 
 from ...agreement.correlation import Level
+from ...agreement.metric import AgreementValue
 from ...agreement.objectives import Objective, Q, objectives
 from ...errors import BudgetError
 from ...parts import Options, option, read_options
@@ -30,12 +31,12 @@ from ...programs.models.lm import LanguageModel
 from ...programs.outcome import Calibration
 from ...programs.progress import Progress, Silent
 from ...signatures.values import Scale, Verdict
-from ..examples import Agreement, Scored, agreement, clearly, difference, humans, item_of, refuse_overlap, score_rows
+from ..examples import Scored, agreement, clearly, difference, humans, item_of, refuse_overlap, score_rows
 from .racing import CHANCE, Rows, blocks, chance
 from .selection import Contest, Correction, Entrant, corrected
 
 Anchor = Literal["auto", "gold", "predicted"]
-DemoKind = Literal["none", "labels", "predicted", "gold"]
+DemoKind = Literal["none", "labels", "predicted", "gold", "mixed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class Candidate:
     name: str
     kind: DemoKind
     demos: int
-    agreement: Agreement
+    agreement: AgreementValue
     disqualified: str | None = None
     """Why it could not be chosen."""
     rows: int | None = None
@@ -419,7 +420,7 @@ def _finished(tried: Sequence[Trial]) -> list[Trial]:
     return [t for t in tried if t.candidate.dropped is None]
 
 
-def unfit(scored: Scored, reached: Agreement, max_failed: float) -> str | None:
+def unfit(scored: Scored, reached: AgreementValue, max_failed: float) -> str | None:
     """Why scores cannot be chosen, however well they agree: too many rows failed, or agreement is undefined (constant
     scores). That it then counts as chance is a convention, and must not beat a real agreement a little below it."""
     if scored.failed > max_failed * len(scored.percents):
@@ -490,10 +491,11 @@ class Demonstrations:
                 picked.append(choices[int(rng.integers(len(choices)))])
         return [picked[i] for i in rng.permutation(len(picked))]
 
-    def shown_by(self, base: Judge, picked: Sequence[int], kind: DemoKind) -> Judge:
-        """A copy of the judge that is shown these rows of the pool."""
+    def shown_by(self, base: Judge, picked: Sequence[int], kinds: DemoKind | Sequence[str]) -> Judge:
+        """A copy of the judge that is shown these rows of the pool. kinds: of all of them, or of each."""
         made = without_demos(base)
-        for index in picked:
+        every = [kinds] * len(picked) if isinstance(kinds, str) else kinds
+        for index, kind in zip(picked, every, strict=True):
             verdict = None if kind == "labels" or self.answers is None else self.answers[index]
             made.teach(demonstration(made, self.context.pool[index], verdict, predicted=kind == "predicted"))
         return made

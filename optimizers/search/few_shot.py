@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import dspy
 import numpy as np
 
 from ...parts import option
@@ -21,7 +22,8 @@ from .base import (
 
 @optimizers.register
 class LabeledFewShot(DemonstrationSearch):
-    """Labelled rows as demonstrations, one set, drawn by `seed`, no two of one group.
+    """DSPy's `LabeledFewShot`: labelled rows as demonstrations, one set, drawn by `seed`. k: as `max_demos`, by DSPy's
+    name.
 
     They stay unless zero-shot came out higher on the validation rows, or they are disqualified (`max_failed`): a `sure`
     above 0 asks for more than that, as in the searches.
@@ -32,25 +34,22 @@ class LabeledFewShot(DemonstrationSearch):
     uses_teacher = False
 
     class Options(SureOptions, DemoOptions):
-        stratified: bool = option(True, "Rows are spread over the range of human scores; no: any rows.")
         sure: float = option(
             0.0, "Share of paired resamples in which the demonstrations must beat zero-shot to stay.", ge=0, lt=1
         )
 
-    def __init__(self, max_demos: int = 4, **options: Any) -> None:
-        super().__init__(max_demos=max_demos, **options)
+    def __init__(self, k: int | None = None, **options: Any) -> None:
+        super().__init__(**options if k is None else options | {"max_demos": k})
 
     def evaluations(self) -> int:
         return 2
 
     def explore(self, context: SearchContext) -> None:
-        rng, labelled = np.random.default_rng([self.seed, 1]), Demonstrations(context, self, None)
-        if self.stratified:
-            picked = labelled.spread("labels", self.max_demos, rng)
-        else:
-            first = {context.pool[i].group: int(i) for i in rng.permutation(len(context.pool))}
-            picked = list(first.values())[: self.max_demos]
-        program = labelled.shown_by(context.base, picked, "labels")
+        order = np.random.default_rng([self.seed, 1]).permutation(len(context.pool))
+        train = [dspy.Example(row=int(i)).with_inputs("row") for i in order]
+        drawn = dspy.LabeledFewShot(k=self.max_demos).compile(dspy.Predict("row -> percent"), trainset=train)
+        picked = [demo.row for demo in drawn.demos]
+        program = Demonstrations(context, self, None).shown_by(context.base, picked, "labels")
         self.judge(context, Proposal("labeled few-shot", "labels", picked, program))
 
 

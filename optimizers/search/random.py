@@ -1,23 +1,32 @@
-"""Active-Critic's search for demonstrations: random sets, judged by a set-level objective, without a leak.
+"""DSPy's own random search for demonstrations, with two changes: its metric is one of the whole set, and no row is
+judged with its own document in the prompt.
 
-DSPy's `BootstrapFewShotWithRandomSearch` averages a per-example metric and validates on rows whose own labels stand in
-the prompt. `CorrelationRandomSearch` keeps its idea (zero-shot, labels only, bootstrapped, then random candidates) and
-changes what it measures: Q over the whole validation vector, each row judged without its own group among the
-demonstrations, failures imputed and counted, undefined correlations never winning.
+The loop, its bootstrapping, its labelled demonstrations and its evaluation are those of DSPy's
+`BootstrapFewShotWithRandomSearch`. What it sees of a judge is a program with one predictor (`Numbered`), whose
+demonstrations are numbers of rows; what a prompt shows of a row is for the judge to say (`Judge.teach`), and which rows
+it may show is checked on every call. The score that DSPy averages is `Agreement`'s, whose mean is that of the set.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self
 
 import dspy
 import numpy as np
+from dspy.teleprompt import BootstrapFewShotWithRandomSearch
 
 from ...agreement.fields import Field
-from ...errors import OptionError
-from ...programs.judge import Judge
-from ...programs.models.lm import LanguageModel
+from ...agreement.metric import Agreement
+from ...errors import BudgetError, CallError, OptionError
+from ...parts import option
+from ...programs.judge import Judge, as_prediction
+from ...programs.models import row_context
+from ...programs.models.lm import language_model
+from ...signatures.values import Verdict
+from ..examples import Scored, score_rows
 from ..registry import optimizers
 from .base import (
     BootstrapOptions,
@@ -28,31 +37,155 @@ from .base import (
     RacingOptions,
     SearchContext,
     SureOptions,
+    Trial,
 )
 from .programs import Fields, as_judge
+from .prompts import Ended, quiet_dspy
 
-#: The candidates that come before the random ones, by their numbers.
-LABELS_ONLY, BOOTSTRAPPED = -2, -1
+#: The candidates that come before the random ones, by DSPy's numbers.
+NAMES = {-3: "zero-shot", -2: "labels only", -1: "bootstrapped"}
+#: DSPy's name of an option -> ours.
+RENAMED = {"num_candidate_programs": "candidates"}
+Metric = Callable[..., Any]
+
+
+class Numbered(dspy.Module):  # type: ignore[misc]
+    """A judge as DSPy's loop sees it: given the number of a row, its score; its demonstrations are numbers of rows.
+
+    teaches: whether it is the teacher, whose answers become demonstrations.
+    """
+
+    def __init__(self, table: Table, *, teaches: bool = False) -> None:
+        super().__init__()
+        self.judge = dspy.Predict("row -> percent")
+        self.table = table
+        self.teaches = self._compiled = teaches  # DSPy would show a teacher that is not compiled others' labels
+
+    def forward(self, row: int) -> dspy.Prediction:
+        if not self.teaches:
+            return as_prediction(self.table.verdict(self.judge.demos, row))
+        verdict = self.table.taught(row)
+        dspy.settings.trace.append((self.judge, {"row": row}, dspy.Prediction(percent=verdict.percent)))
+        return as_prediction(verdict)
+
+
+@dataclass
+class Table:
+    """What DSPy's loop asks, answered by the search: whole candidates are judged at once, under its rules."""
+
+    search: CorrelationRandomSearch
+    context: SearchContext
+    numbers: list[int]
+    """The candidates that the loop will try, by DSPy's numbers."""
+    known: dict[tuple[tuple[int, bool], ...], Trial] = field(default_factory=dict)
+    """By the rows that are shown: (number, whether it is the teacher's answer)."""
+
+    def __post_init__(self) -> None:
+        self.known[()] = self.context.tried[0]
+        self.answers = list[Verdict]()
+        self.number = -3
+        self.lm = dspy.settings.lm
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    def verdict(self, demos: Sequence[Any], row: int) -> Verdict:
+        """What the candidate with these demonstrations says of a row. Raises Ended where the budget is used up."""
+        if row == 0:  # each evaluation begins with the first row
+            self.number = self.numbers.pop(0)
+        shown = tuple((int(demo.row), bool(demo.get("augmented"))) for demo in demos)
+        if shown not in self.known:
+            before = len(self.context.tried)
+            try:
+                with dspy.context(lm=self.lm):
+                    self.search.judge(self.context, self._proposal(shown))
+            except BudgetError as error:
+                raise Ended(error) from error
+            self.known[shown] = self.context.tried[before]
+        trial = self.known[shown]
+        place = row if trial.judged is None else int(np.searchsorted(trial.judged, row))
+        if trial.judged is not None and row not in trial.judged:
+            return Verdict.failed("the candidate was dropped before this row")
+        return trial.scored.verdicts[place]
+
+    def taught(self, row: int) -> Verdict:
+        """The teacher's answer on a row of the pool; in later rounds of DSPy's a new one, drawn at random."""
+        if not self.answers:
+            with dspy.context(lm=self.lm):
+                self.answers = list(self.context.answers())
+        if number := getattr(dspy.settings.lm, "number", 0):
+            program = self.context.base.copy_for()
+            program.set_lm((self.context.teacher or program.lm).at(1 + number / 1000))
+            with dspy.context(lm=self.lm):
+                (self.answers[row],) = score_rows(program, [self.context.pool[row]], self.search.progress).verdicts
+        return self.answers[row]
+
+    def accepts(self, row: int, trace: Any) -> Any:
+        """Whether the teacher's answer on a row may be shown: by the metric that was given, else where it is among
+        those that came closest to people's scores."""
+        if self.search.metric is not None:
+            return self.search.metric(self.context.pool[row], as_prediction(self.answers[row]), trace)
+        return row in Demonstrations(self.context, self.search, self.answers).allowed("predicted")
+
+    def _proposal(self, shown: tuple[tuple[int, bool], ...]) -> Proposal:
+        demonstrations = Demonstrations(self.context, self.search, self.answers or None)
+        # With the human's score a bare number is a label; with the model's it is an answer that came close to people's.
+        anchors = demonstrations.kinds[: 1 if self.search.anchor != "auto" else None]
+        anchors = [kind for kind in anchors if kind != "labels"] or ["labels"]
+        anchor = anchors[max(self.number, 0) % len(anchors)]
+        kinds = [anchor if augmented else "labels" for _, augmented in shown]
+        rows = [row for row, _ in shown]
+        kind = kinds[0] if len(set(kinds)) == 1 else "mixed"
+        name = NAMES.get(self.number, f"random {self.number}")
+        return Proposal(name, kind, rows, demonstrations.shown_by(self.context.base, rows, kinds))
+
+
+@dataclass
+class _Rounds:
+    """Stands in for the model whose copies DSPy numbers in later rounds of bootstrapping."""
+
+    number: int = 0
+
+    def copy(self, *, rollout_id: int, **_: Any) -> _Rounds:
+        return _Rounds(rollout_id)
 
 
 @optimizers.register
 class CorrelationRandomSearch(DemonstrationSearch):
     """Random search over demonstration sets under Q = r + rho + tau-b (Active-Critic §4.2, eq. 3–4).
 
-    candidates: random sets tried beside zero-shot, labels only and bootstrapped. A teacher writes the bootstrapped
-    answers, if it is not the judge's own model. The other options: `BootstrapOptions`, `SureOptions`, `RacingOptions`.
+    Takes what DSPy's `BootstrapFewShotWithRandomSearch` takes, under DSPy's names: metric, metric_threshold, teacher,
+    teacher_settings, max_bootstrapped_demos, max_labeled_demos, max_rounds, num_candidate_programs, num_threads,
+    max_errors, stop_at_score; `compile` takes valset, restrict and labeled_sample. Without a metric agreement is
+    maximised; a `js.Agreement` says by which objective. Any other metric is one of single rows: its mean then decides,
+    as in DSPy, and its value whether a bootstrapped answer may be shown.
     """
 
     name = "random-search"
-    about = "random sets of demonstrations: labels only, and with bootstrapped explanations"
+    about = "DSPy's random search over labelled and bootstrapped demonstrations, by agreement over the whole set"
     paper = "Active-Critic, §4.2"
 
     class Options(RacingOptions, SureOptions, BootstrapOptions, CandidateOptions):
-        pass
+        max_bootstrapped_demos: int | None = option(None, "Bootstrapped demonstrations at most; none: max_demos.", ge=0)
+        max_labeled_demos: int | None = option(
+            None, "Demonstrations at most, where labelled rows fill up the bootstrapped ones; none: max_demos.", ge=0
+        )
+        max_rounds: int = option(1, "Times that the teacher is asked about a row until its answer may be shown.", ge=1)
+        stop_at_score: float | None = option(None, "Objective, times 100, at which the search ends.")
+        leave_out: Literal["document", "nothing"] = option(
+            "document",
+            "What a candidate is not shown while it is measured on a row: the row's own document, or nothing, as with "
+            "DSPy's own search (for experiments: what is measured so is too good).",
+        )
 
     def __init__(
         self,
+        metric: Metric | None = None,
         *,
+        teacher_settings: dict[str, Any] | None = None,
+        metric_threshold: float | None = None,
+        num_threads: int | None = None,
+        max_errors: int | None = None,
         score_of: Field | None = None,
         human_of: Field = "score",
         group_of: Field | None = None,
@@ -62,29 +195,42 @@ class CorrelationRandomSearch(DemonstrationSearch):
         function. human_of, group_of: how an example's human score is read, and what rows have in common that may not
         stand in each other's prompt (by default each row is for itself, and those of nearly the same text together).
         """
+        options = {RENAMED.get(name, name): value for name, value in options.items()}
+        if isinstance(metric, Agreement):
+            options.setdefault("objective", metric.by)
+            metric = None
         super().__init__(**options)
+        self.metric, self.metric_threshold = metric, metric_threshold
+        self.num_threads, self.max_errors = num_threads, max_errors
+        self.teacher_settings = teacher_settings or {}
         self._fields = None if score_of is None else Fields(score_of, human_of, group_of)
-        self._restrict: Sequence[int] | None = None
+        self._restrict: set[int] | None = None
+        self._labeled_sample = True
+        self._best: Trial | None = None
 
     def evaluations(self) -> int:
-        return int(self.candidates) + 3 if self.candidates else 1
+        return int(self.candidates) + 3
 
     def compile(
         self,
         student: Any,
         *,
-        teacher: LanguageModel | None = None,
+        teacher: Any = None,
         trainset: Sequence[dspy.Example],
         valset: Sequence[dspy.Example] | None = None,
         restrict: Sequence[int] | None = None,
+        labeled_sample: bool = True,
     ) -> Any:
         """As `DemonstrationSearch.compile`. restrict: candidate numbers to try (-3 zero-shot, -2 labels only, -1
-        bootstrapped, 0… random); zero-shot is always measured.
+        bootstrapped, 0… random); zero-shot is always measured. labeled_sample: no: "labels only" are the first rows.
 
         With `score_of`, student is any `dspy.Module`, the rows are its own examples, and the program is returned.
         Raises OptionError where it gave no score on any row, or where `score_of` is missing.
         """
-        self._restrict = restrict
+        self._restrict = None if restrict is None else {*restrict, -3}
+        self._labeled_sample, self._best = labeled_sample, None
+        if teacher is None and "lm" in self.teacher_settings:
+            teacher = language_model(self.teacher_settings["lm"])
         if self._fields is None:
             if not isinstance(student, Judge):
                 raise OptionError(
@@ -100,22 +246,62 @@ class CorrelationRandomSearch(DemonstrationSearch):
             raise OptionError(f"the program gave no score on any row: {verdicts[0].failure}")
         return best.finished()
 
-    def explore(self, context: SearchContext) -> None:
-        for number in range(LABELS_ONLY, self.candidates) if self.candidates else ():
-            if self._restrict is None or number in self._restrict:
-                proposal = self._proposal(number, context)
-                if proposal is not None:
-                    self.judge(context, proposal)
+    def _score(self, program: Judge, rows: Sequence[dspy.Example], name: str) -> Scored:
+        with row_context.own_documents_shown() if self.leave_out == "nothing" else nullcontext():
+            return super()._score(program, rows, name)
 
-    def _proposal(self, number: int, context: SearchContext) -> Proposal | None:
-        """A candidate, if there are demonstrations for it. Deterministic in (seed, number)."""
-        # What needs no answers is tried before they are paid for.
-        shown = Demonstrations(context, self, None if number == LABELS_ONLY else context.answers())
-        kinds, rng = shown.kinds, np.random.default_rng([self.seed, number + 3])
-        if number == BOOTSTRAPPED and kinds == ["labels"]:
-            return None
-        kind = kinds[max(number, 0) % len(kinds)]
-        size = int(rng.integers(1, self.max_demos + 1)) if number >= 0 else self.max_demos
-        picked = shown.spread(kind, size, rng)
-        name = {LABELS_ONLY: "labels only", BOOTSTRAPPED: "bootstrapped"}.get(number, f"random {number}")
-        return Proposal(name, kind, picked, shown.shown_by(context.base, picked, kind)) if picked else None
+    def explore(self, context: SearchContext) -> None:
+        """DSPy's search, as it stands."""
+        numbers = [n for n in range(-3, self.candidates) if self._restrict is None or n in self._restrict]
+        table = Table(self, context, numbers)
+        bootstrapped, labelled = (
+            self.max_demos if most is None else most for most in (self.max_bootstrapped_demos, self.max_labeled_demos)
+        )
+        order = np.random.default_rng([self.seed, 3]).permutation(len(context.pool))
+        train, rows = (
+            [dspy.Example(row=int(i)).with_inputs("row") for i in n] for n in (order, range(len(context.rows)))
+        )
+        try:
+            with quiet_dspy(), dspy.context(lm=_Rounds()):
+                loop = BootstrapFewShotWithRandomSearch(
+                    metric=self._metric(table),
+                    metric_threshold=self.metric_threshold if self.metric else None,
+                    max_bootstrapped_demos=0 if context.base.no_bootstrap() else bootstrapped,
+                    max_labeled_demos=labelled,
+                    max_rounds=self.max_rounds,
+                    num_candidate_programs=self.candidates,
+                    num_threads=1,  # a candidate is judged as a whole, `num_threads` rows at a time
+                    max_errors=self.max_errors,
+                    stop_at_score=self.stop_at_score,
+                )
+                loop.min_num_samples = min(1, loop.max_num_samples)
+                best = loop.compile(
+                    Numbered(table), teacher=Numbered(table, teaches=True), trainset=train, valset=rows,
+                    restrict=self._restrict, labeled_sample=self._labeled_sample,
+                )  # fmt: skip
+        except Ended as end:
+            raise end.error from None
+        if self.metric is not None:
+            shown = tuple((int(demo.row), bool(demo.get("augmented"))) for demo in best.judge.demos)
+            self._best = table.known[shown]
+
+    def choose(self, tried: Sequence[Trial], rows: Sequence[dspy.Example]) -> tuple[Trial, str | None]:
+        if self._best is not None:
+            return self._best, "it has the highest mean of the metric that was given"
+        return super().choose(tried, rows)
+
+    def _metric(self, table: Table) -> Metric:
+        """What DSPy's loop measures by: of a teacher's answer, whether it may be shown; else the row's score."""
+        rows, agreement = (
+            table.context.rows,
+            Agreement(self.objective, score_of="percent", human_of="score", group_of="document", scale=(0, 100)),
+        )
+
+        def metric(example: dspy.Example, prediction: dspy.Prediction, trace: Any = None) -> Any:
+            if trace is not None:
+                return not prediction.failure and table.accepts(example.row, trace)
+            if prediction.failure and self.max_errors is not None:
+                raise CallError(prediction.failure)
+            return (self.metric or agreement)(rows[example.row], prediction)
+
+        return metric

@@ -11,6 +11,7 @@ from .agreement.discernment import discernment as discernment
 from .agreement.estimation import estimate as estimate
 from .agreement.meta.evaluation import MetaEvaluation as MetaEvaluation
 from .agreement.meta.evaluation import meta_evaluate as meta_evaluate
+from .agreement.metric import Agreement as Agreement
 from .agreement.replacement import alternative_annotator_test as alternative_annotator_test
 from .datasets.loading import read_labels as read_labels
 from .datasets.records import Labels as Labels
@@ -25,11 +26,11 @@ from .errors import OptionError as OptionError
 from .errors import OutageError as OutageError
 from .mlflow.logging import mlflow_scorer as mlflow_scorer
 from .optimizers.budget import Budget as Budget
-from .optimizers.dspy.searches import GEPASearch as GEPASearch
-from .optimizers.dspy.searches import MIPROSearch as MIPROSearch
 from .optimizers.front import compile as compile
 from .optimizers.search.few_shot import LabeledFewShot as LabeledFewShot
 from .optimizers.search.optuna import OptunaSearch as OptunaSearch
+from .optimizers.search.proposals import GEPASearch as GEPASearch
+from .optimizers.search.proposals import MIPROSearch as MIPROSearch
 from .optimizers.search.random import CorrelationRandomSearch as CorrelationRandomSearch
 from .optimizers.suggestion import suggest as suggest
 from .programs.active_critic.critic import ActiveCritic as ActiveCritic

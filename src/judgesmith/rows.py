@@ -11,6 +11,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, time
 from functools import lru_cache
@@ -57,6 +58,8 @@ ROLES: dict[str, tuple[frozenset[str], ...]] = {
         "messages": ("messages", "conversation conversations chat chat_history message_history"),
     }.items()
 }
+#: Names of people's score, best first; without one, the only number that is no input and has no other role.
+HUMAN = ("score", "human", "human_score", "rating", "label", "gold")
 #: Names of a context that is a list of passages.
 PASSAGES = ROLES["context"][-1]
 
@@ -105,6 +108,24 @@ def read_texts(record: Any) -> Texts:
     if callable(keys):
         return read_texts({str(name): record[name] for name in keys()})
     return read_texts({role: getattr(record, role) for role in ROLES if hasattr(record, role)})
+
+
+def human_score(example: Any) -> float:
+    """What people gave a row, whatever the field is called. example: a `dspy.Example` or a mapping.
+
+    Raises OptionError where no field, or more than one, can be meant.
+    """
+    inputs = getattr(example, "_input_keys", None) or ()
+    roles = roles_of(tuple(map(str, example.keys()))).values()
+    numbers: dict[str, float] = {}
+    for name, value in example.items():
+        if name not in inputs and name not in roles and isinstance(value, Number | str):
+            with suppress(ValueError, TypeError):
+                numbers[folded_name(name)] = float(value)  # type: ignore[arg-type]
+    known = [name for name in HUMAN if name in numbers] or list(numbers)
+    if len(known) != 1 and not (known and known[0] in HUMAN):
+        raise OptionError(f"which field is the human score? There are: {', '.join(example.keys())}; call it 'score'")
+    return numbers[known[0]]
 
 
 def texts(record: Mapping[str, Any], roles: Mapping[str, str]) -> Texts:

@@ -19,6 +19,7 @@ from judgesmith.agreement.decisions import (
 from judgesmith.agreement.objectives import (
     AUC,
     BalancedAccuracy,
+    Closeness,
     Kappa,
     Objective,
     PairwiseAccuracy,
@@ -75,7 +76,7 @@ def test_signature() -> None:
     assert found == "Q=1.31 [0.92, 1.63] r+rho+tau|pooled|n:60|failed:2|seed:0"
 
 
-@pytest.mark.parametrize("objective", ALL, ids=lambda o: o.name)
+@pytest.mark.parametrize("objective", [o for o in ALL if o.name != "closeness"], ids=lambda o: o.name)
 def test_a_constant_judge_is_at_chance_and_cannot_be_chosen(objective: Objective) -> None:
     rows = told([0, 100, 100, 0, 100, 0, 0, 0])
     found = objective.reached(np.full(8, 62.0), rows)
@@ -115,7 +116,8 @@ def test_drawn_documents_count_as_rows_written_out(data: st.DataObject) -> None:
     if not len(written):
         assert np.isnan(value)
         return
-    people, own = (human > 0).astype(int), objective._decided(x, rows)[0] if objective.name != "pairwise" else None  # type: ignore[attr-defined]
+    decides = objective.name not in ("pairwise", "closeness")
+    people, own = (human > 0).astype(int), objective._decided(x, rows)[0] if decides else None  # type: ignore[attr-defined]
     with np.errstate(all="ignore"):
         copies = [f"{i // 2}-{k}" for i in range(n) for k in range(times[i // 2])]
         expected = {
@@ -123,8 +125,16 @@ def test_drawn_documents_count_as_rows_written_out(data: st.DataObject) -> None:
             "auc": lambda i: on_all(auc_when_drawn, x[i], people[i]),
             "balanced-accuracy": lambda i: on_all(balanced_when_drawn, own[i], people[i]),
             "pairwise": lambda i: pairwise_when_drawn(x[i], human[i], copies)(np.ones((1, len(set(copies)))))[0, 0],
+            "closeness": lambda i: np.mean(1 - np.abs(x[i] - human[i]) / 100),
         }[objective.name](written)
     assert value == pytest.approx(expected, nan_ok=True)
+
+
+def test_closeness_rewards_the_middle_of_the_scale() -> None:
+    rows, middle, order = told([45, 55] * 10), np.full(20, 50.0), np.tile([5.0, 95.0], 10)
+    assert Closeness().reached(middle, rows) == Reached(pytest.approx(0.95), 20, 0)
+    assert Closeness().reached(order, rows) == Reached(pytest.approx(0.6), 20, 0)
+    assert Q().reached(order, rows).value == pytest.approx(3) and Q().reached(middle, rows).reason
 
 
 def test_failed_rows_are_imputed_and_counted() -> None:

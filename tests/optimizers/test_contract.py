@@ -58,15 +58,6 @@ def small(name: str, **options: Any) -> DemonstrationSearch:
     return build_optimizer(name, SMALL[name] | options)
 
 
-def test_any_rows_may_be_shown_where_they_are_not_spread(labels: Labels) -> None:
-    model = FakeModel()
-    search = small("labeled-few-shot", stratified=False)
-    judge = ActiveCritic("vanilla", explain="before", reading="said", lm=model.lm)
-    js.compile(judge, labels, lm=model.lm, optimizer=search, progress=False)
-    shown = {len(ask.shown) for ask in model.judged}
-    assert 0 < max(shown) <= 2 * 4
-
-
 def test_an_optimizer_may_be_named_over_http_and_a_wrong_name_is_refused(server: Any, labels: Labels) -> None:
     given: dict[str, Any] = {"lm": "openai/fake", "connection": Connection(api_base=server.base)}
     made = js.compile(ActiveCritic("vanilla", explain="before"), labels, optimizer="labeled-few-shot", **given)

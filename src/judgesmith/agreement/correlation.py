@@ -13,7 +13,6 @@ import numpy.typing as npt
 import scipy
 
 from ..errors import OptionError
-from .fields import Field, number, text_of
 
 Coefficient = Literal["pearson", "spearman", "kendall", "sum"]
 Level = Literal["pooled", "sample", "system"]
@@ -361,35 +360,6 @@ class CorrelationSum:
         reason = _why_undefined(x, y, self.level, n) if np.isnan(values).any() else None
         r, rho, tau = values
         return Objective(float(np.nansum(values)), r, rho, tau, n, failed, reason, self.level)
-
-    def over(
-        self,
-        result: Any,
-        *,
-        score_of: Field = "score",
-        human_of: Field = "score",
-        group_of: Field | None = None,
-        system_of: Field | None = None,
-    ) -> Objective:
-        """Q of a DSPy program over a whole set: of what `dspy.Evaluate` returned, or of (example, prediction) pairs.
-
-        score_of: how a prediction's score is read, human_of: an example's human score; a field's name or a function. A
-        prediction without a number is a failed row. group_of: the document, for level "sample"; system_of: for level
-        "system". Raises OptionError as `correlate` does.
-        """
-        rows = [(row[0], row[1]) for row in getattr(result, "results", result)]
-        predicted = [number(score_of, prediction) for _, prediction in rows]
-        human = [number(human_of, example, "human") for example, _ in rows]
-        groups, systems = (f and [text_of(f, example) for example, _ in rows] for f in (group_of, system_of))
-        return self(predicted, human, groups, systems)
-
-    def surrogate(self, result: Any, **fields: Any) -> Any:
-        """A per-example metric that stands in for Q while a teleprompter of DSPy's searches, which averages a metric
-        over rows: see `surrogate.Surrogate`. result: of `dspy.Evaluate` over the training rows, of the program as it
-        is. What is found is then to be measured by `over`, on other rows."""
-        from .surrogate import Surrogate
-
-        return Surrogate([tuple(row[:2]) for row in getattr(result, "results", result)], **fields)
 
 
 def impute(x: Vector, doc: Codes | None = None) -> Vector:

@@ -110,6 +110,11 @@ def pairwise_when_drawn(scores: Vector, human: Vector, documents: Sequence[str])
     return lambda counts: _share(counts @ right, counts @ pairs)
 
 
+def mean_when_drawn(sums: Vector, sizes: Vector) -> Statistic:
+    """The mean of a value of each row, from its sum over each unit's rows and their number."""
+    return lambda counts: _share(counts @ sums, counts @ sizes)
+
+
 def _share(part: Vector, whole: Vector) -> Vector:
     """part / whole, NaN where that is empty; shape (rounds, 1)."""
     share: Vector = np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0)[:, None]

@@ -1,5 +1,6 @@
 """What a search maximises, one objective for each kind of labels: Q for scores, quadratic-weighted kappa for ordered
-categories, AUC or balanced accuracy for pass and fail, pairwise accuracy for preferences.
+categories, AUC or balanced accuracy for pass and fail, pairwise accuracy for preferences. Closeness, which a mean over
+rows is, is there to be compared with.
 
 An objective is a part: it declares its name, what it is, its paper, the kinds of labels that it fits and those that it
 is taken for unasked. All are measured over a whole set of rows, with failed rows imputed (as in `CorrelationSum`) and
@@ -11,7 +12,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -24,6 +25,7 @@ from .decisions import (
     auc_when_drawn,
     balanced_when_drawn,
     kappa_when_drawn,
+    mean_when_drawn,
     nearest_places,
     ordered_pairs,
     pairwise_when_drawn,
@@ -297,6 +299,31 @@ class PairwiseAccuracy(_OfRows):
 
     def _undefined(self) -> str:
         return "no document has two outputs of which people preferred one"
+
+
+@objectives.register
+class Closeness(_OfRows):
+    """The mean over rows of 1 - |judge - people|, in shares of the scale, in [0, 1]: what an optimizer maximises that
+    averages a metric over rows. Unlike the others it rewards a judge that says the middle of the scale of every row.
+    """
+
+    name = "closeness"
+    label = "closeness"
+    about = "mean of 1 - |judge - people|, in shares of the scale"
+    fits = ("score", "category", "binary")
+    chance = reach = 0.5
+
+    def reached(self, percents: Vector, rows: Rows) -> Reached:
+        result = super().reached(percents, rows)
+        return replace(result, reason=None) if result.n else result  # constant scores are close to something, too
+
+    def _statistic(self, x: Vector, rows: Rows, units: Codes) -> Statistic:
+        near = 1 - np.minimum(np.abs(x - rows.human), 100.0) / 100
+        sums, sizes = (np.bincount(units, weights=w, minlength=int(units.max()) + 1) for w in (near, None))
+        return mean_when_drawn(sums, sizes)
+
+    def _undefined(self) -> str:
+        return "no rows"
 
 
 def chosen_objective(kind: str, name: str | None, level: Level = "pooled", levels: Sequence[float] = ()) -> Objective:

@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..disarming import disarm
-from .fields import Field, number, text_of
 
 Vector = NDArray[np.float64]
 #: Characters of a panel row's output that feedback quotes, and how many rows it quotes.
@@ -94,49 +93,6 @@ class RankSurrogate:
 
     def _others(self, example: dspy.Example) -> np.ndarray[Any, Any]:
         return np.flatnonzero(self._groups != example.group)
-
-
-class Surrogate:
-    """`RankSurrogate` for any program of DSPy's: a metric for MIPROv2, SIMBA, BootstrapFewShot and every other
-    teleprompter, and with feedback for GEPA, which calls it with five arguments.
-
-    rows: (example, prediction) of the program as it is, on the training rows; from dspy.Evaluate they may have a third
-    part. score_of, human_of, group_of: see `CorrelationSum.over`; a row is compared with rows of other groups.
-    """
-
-    def __init__(
-        self,
-        rows: Sequence[Any],
-        *,
-        score_of: Field = "score",
-        human_of: Field = "score",
-        group_of: Field | None = None,
-        panel: int = 60,
-        seed: int = 0,
-    ) -> None:
-        self._score_of, self._human_of, self._group_of = score_of, human_of, group_of
-        human = np.array([number(human_of, row[0], "human") for row in rows], dtype=float)
-        self._low, self._width = float(human.min()), float(human.max() - human.min()) or 1.0
-        percents = [self._percent(number(score_of, row[1])) for row in rows]
-        self.ranked = RankSurrogate([self._seen(row[0]) for row in rows], percents, panel=panel, seed=seed)
-
-    def _percent(self, value: float) -> float:
-        return 100.0 * (value - self._low) / self._width
-
-    def _seen(self, example: Any) -> dspy.Example:
-        text = "\n".join(str(value) for value in example.inputs().values())
-        group = text if self._group_of is None else text_of(self._group_of, example)
-        return dspy.Example(output=text, score=self._percent(number(self._human_of, example, "human")), group=group)
-
-    def __call__(
-        self, example: Any, prediction: Any, trace: Any = None, pred_name: Any = None, pred_trace: Any = None
-    ) -> Any:
-        row, percent = self._seen(example), self._percent(number(self._score_of, prediction))
-        score = self.ranked.concordance(row, percent)
-        if pred_name is None:
-            return score
-        answer = dspy.Prediction(percent=percent)
-        return dspy.Prediction(score=score, feedback=self.ranked.feedback(row, answer))
 
 
 def _percent(prediction: Any) -> float:

@@ -1,7 +1,6 @@
 """Searches over DSPy programs that are no judges, from plain examples."""
 
 import re
-import statistics
 from typing import Any
 
 import dspy
@@ -153,32 +152,18 @@ def evaluated(program: Any, devset: list[dspy.Example]) -> Any:
     return evaluate(program)
 
 
-def test_q_over_what_dspy_evaluated(model: Rating) -> None:
-    result = evaluated(Reviewer(), rows())
-    found = js.CorrelationSum().over(result, score_of="stars", human_of="human")
-    direct = js.CorrelationSum()([p.stars for _, p, _ in result.results], [e.human for e, _, _ in result.results])
-    assert (found.q, found.n, found.failed) == (direct.q, 24, 0)
-    failed = [
-        (row, dspy.Prediction(stars="none") if i == 0 else said) for i, (row, said, _) in enumerate(result.results)
-    ]
-    assert js.CorrelationSum().over(failed, score_of="stars", human_of="human").failed == 1
-    sample = js.CorrelationSum("sample").over(result, score_of="stars", human_of="human", group_of="book")
-    assert sample.level == "sample"
-
-
-def test_the_surrogate_guides_stock_optimizers(model: Rating) -> None:
+def test_agreement_guides_stock_optimizers(model: Rating) -> None:
     train = rows(36)
-    metric = js.CorrelationSum().surrogate(
-        evaluated(Reviewer(), train), score_of="stars", human_of="human", group_of="book"
-    )
-    good = [metric(row, dspy.Prediction(stars=row.human)) for row in train]
-    bad = [metric(row, dspy.Prediction(stars=100 - row.human)) for row in train]
-    assert min(bad) >= 0 and max(good) <= 1 and statistics.mean(good) > 0.6 > 0.4 > statistics.mean(bad)
-    told = metric(train[0], dspy.Prediction(stars=99), None, "rate", None)
-    assert 0 <= told.score <= 1 and "People gave this output" in told.feedback
+    fields = {"score_of": "stars", "human_of": "human", "group_of": "book"}
+    metric = js.Agreement(**fields, panel=evaluated(Reviewer(), train))
     dspy.GEPA(metric, auto="light", reflection_lm=model)  # its signature is the one that GEPA asks for
     simba = SIMBA(metric=metric, bsize=12, num_candidates=2, max_steps=1, max_demos=2, num_threads=1)
     simba.strategies = simba.strategies[:1]
     assert type(simba.compile(Reviewer(), trainset=train, seed=0)) is Reviewer
     few = BootstrapFewShot(metric=metric, metric_threshold=0.6, max_bootstrapped_demos=2, max_labeled_demos=0)
     assert len(few.compile(Reviewer(), trainset=train).predictors()[0].demos) == 2
+    stock = dspy.BootstrapFewShotWithRandomSearch(
+        js.Agreement(**fields, scale=(0, 100)), max_bootstrapped_demos=2, max_labeled_demos=2, num_candidate_programs=1
+    )
+    best = stock.compile(Reviewer(), trainset=train)
+    assert best.candidate_programs[0]["score"] == 300 > best.candidate_programs[-1]["score"]

@@ -151,7 +151,9 @@ def test_a_raced_search_chooses_what_the_plain_one_does_for_fewer_calls(server: 
     outcomes = {}
     for racing in (False, True):
         server.forget()
-        search = CorrelationRandomSearch(candidates=8, max_demos=6, racing=racing, anchor="gold")
+        search = CorrelationRandomSearch(
+            candidates=8, max_bootstrapped_demos=6, max_labeled_demos=0, racing=racing, anchor="gold", sure=0.0
+        )
         judge = search.compile(student, trainset=examples_of(labels))
         assert search.record is not None
         outcomes[racing] = (search.record, len(server.judged), judge.predictors()[0].demos)

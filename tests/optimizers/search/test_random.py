@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from judgesmith.agreement.metric import Agreement
 from judgesmith.agreement.objectives import Q
 from judgesmith.datasets.records import Labels
 from judgesmith.errors import LeakError
@@ -15,7 +16,7 @@ from judgesmith.optimizers.search.base import SearchRecord, unfit
 from judgesmith.optimizers.search.random import CorrelationRandomSearch
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.judge import Judge
-from judgesmith.testing.optimizers import truth
+from judgesmith.testing.optimizers import copy_the_document, truth
 from judgesmith.testing.server import FakeModel, judging
 
 Search = Callable[..., tuple[Judge, SearchRecord]]
@@ -58,7 +59,7 @@ def test_a_validation_set_that_shares_a_text_is_refused(server: FakeModel, searc
 
 def test_zero_shot_is_always_a_candidate(search: Search, labels: Labels) -> None:
     every = ["labels only", "bootstrapped", *(f"random {i}" for i in range(4))]
-    for given, names in (({}, every), ({"restrict": [1]}, ["random 1"]), ({"candidates": 0}, [])):
+    for given, names in (({}, every), ({"restrict": [1]}, ["random 1"]), ({"num_candidate_programs": 0}, every[:2])):
         _, record = search(labels, **given)
         assert [c.name for c in record.candidates] == ["zero-shot", *names]
 
@@ -131,3 +132,55 @@ def test_a_teacher_writes_the_explanations(server: FakeModel, search: Search, la
     pupils = [ask for ask in server.judged if ask.body["model"] == "fake" and len(ask.body["messages"]) > 2]
     assert pupils
     assert all(m["content"].startswith("Explanation: Taught ") for ask in pupils for m in ask.body["messages"][2:-1:2])
+
+
+# -- DSPy's loop ------------------------------------------------------------------------------------------------------
+
+
+def test_dspys_arguments_mean_what_they_mean_there(server: FakeModel, search: Search, labels: Labels) -> None:
+    human = truth(labels)
+    server.answer = judging(lambda ask: human[ask.mark] if len(ask.shown) > 1 else len(ask.judged) % 101)
+    sizes = {"max_bootstrapped_demos": 2, "max_labeled_demos": 5, "num_candidate_programs": 3}
+    _, record = search(labels, **sizes, num_threads=2, max_rounds=2, teacher_settings={"lm": server.lm})
+    assert [(c.name, c.demos) for c in record.candidates] == [
+        ("zero-shot", 0), ("labels only", 5), ("bootstrapped", 5), *((f"random {i}", 5) for i in range(3))
+    ]  # fmt: skip
+    augmented = [sum(d["augmented"] for d in t.program.predictors()[0].demos) for t in record.tried]
+    assert augmented[:3] == [0, 0, 2] and set(augmented[3:]) <= {1, 2}
+    _, record = search(labels, **sizes, stop_at_score=299)
+    assert record.candidates[-1].agreement.q == pytest.approx(3) and len(record.candidates) == 2
+    _, record = search(labels, max_bootstrapped_demos=0, max_labeled_demos=3)
+    assert {c.kind for c in record.candidates} == {"none", "labels"}
+    _, record = search(labels, max_bootstrapped_demos=3, max_labeled_demos=0)
+    assert {c.kind for c in record.candidates} <= {"none", "gold", "predicted"}
+
+
+def test_a_metric_of_single_rows_decides_as_in_dspy(server: FakeModel, search: Search, labels: Labels) -> None:
+    human = truth(labels)
+    server.answer = judging(lambda ask: human[ask.mark] * 9 // 10 if ask.shown else human[ask.mark] // 2)
+    asked: list[Any] = []
+
+    def near(row: Any, prediction: Any, trace: Any = None) -> Any:
+        asked.append(trace)
+        return 1 - abs(prediction.percent - row.score) / 100
+
+    judge, record = search(labels, metric=near, metric_threshold=0.9)
+    means = [1 - np.abs(t.scored.percents - np.array(list(human.values()))).mean() / 100 for t in record.tried]
+    assert record.chosen is record.tried[int(np.argmax(means))] and "metric" in str(record.reason)
+    assert any(trace is not None for trace in asked) and judge.predictors()[0].demos
+    rows = {d["output"][8:12] for t in record.tried for d in t.program.predictors()[0].demos if d["augmented"]}
+    assert rows and all(human[mark] - human[mark] // 2 <= 10 for mark in rows)  # the metric took their answers
+    _, record = search(labels, metric=Agreement("closeness"))
+    assert record.selected.agreement.by.name == "closeness"
+
+
+def test_own_documents_flatter_a_search_that_leaves_nothing_out(
+    server: FakeModel, search: Search, labels_of: Any
+) -> None:
+    labels = labels_of(20, 3, lambda n: n // 3 * 37 % 101)
+    server.answer = judging(copy_the_document)
+    found = {
+        out: search(labels, leave_out=out, max_bootstrapped_demos=0, max_labeled_demos=20, sure=0.0)[1]
+        for out in ("document", "nothing")
+    }
+    assert found["nothing"].selected.agreement.q > found["document"].selected.agreement.q + 0.3

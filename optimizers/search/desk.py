@@ -24,18 +24,10 @@ from ...programs.models.lm import LanguageModel
 from ...programs.progress import Progress
 from ...signatures.values import Item, Verdict
 from ..examples import item_of
-from .model import PromptModel
+from .prompts import Ended, PromptModel
 
 #: Pseudo-rows that draw the mean gain of a program towards none: a lucky few rows are no evidence.
 SHRINKAGE = 5
-
-
-class Ended(BaseException):
-    """The search is over, because of `error`. No `Exception`, so that DSPy does not take it for a failed row."""
-
-    def __init__(self, error: Exception) -> None:
-        super().__init__(str(error))
-        self.error = error
 
 
 class JudgeProgram(dspy.Module):  # type: ignore[misc]

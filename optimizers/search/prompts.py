@@ -9,10 +9,12 @@ import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, Self
 from unittest import mock
 
 import dspy
+import tqdm
 from dspy.utils.exceptions import AdapterParseError
 
 from ...disarming import disarm
@@ -24,6 +26,15 @@ from ..fitting.weights import quiet_optuna
 LONGEST = 2000
 #: Tokens of one proposal at most.
 PROPOSAL_TOKENS = 1500
+
+
+class Ended(BaseException):
+    """The search is over, because of `error`. No `Exception`, so that DSPy does not take it for a failed row."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
 
 _MARKER = re.compile(r"\[\[\s*##\s*\w+\s*##\s*\]\]")
 _FENCE = re.compile(r"^\s*```\w*\s*|\s*```\s*$")
@@ -109,7 +120,9 @@ def quiet_dspy() -> Iterator[None]:
     for logger in loggers:
         logger.setLevel(logging.CRITICAL + 1)
     try:
-        with quiet_optuna(), contextlib.redirect_stdout(io.StringIO()), _no_gepa_bar():
+        # Some bars are drawn on stderr, where ours is, and there is no way to turn them off.
+        no_bars = (_no_bar(module) for module in ("dspy.teleprompt.bootstrap", "gepa.core.engine"))
+        with quiet_optuna(), contextlib.redirect_stdout(io.StringIO()), next(no_bars), next(no_bars):
             yield
     finally:
         for logger, level in zip(loggers, levels, strict=True):
@@ -117,12 +130,13 @@ def quiet_dspy() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _no_gepa_bar() -> Iterator[None]:
-    """GEPA draws its bar on stderr, where ours is, and DSPy leaves no way to turn it off."""
+def _no_bar(name: str) -> Iterator[None]:
+    """A module, where it is installed, without its bars."""
     try:
-        gepa_engine: Any = importlib.import_module("gepa.core.engine")
+        module: Any = importlib.import_module(name)
     except ImportError:
         yield
         return
-    with mock.patch.object(gepa_engine, "tqdm", partial(gepa_engine.tqdm, disable=True)):
+    silent = partial(tqdm.tqdm, disable=True)
+    with mock.patch.object(module, "tqdm", SimpleNamespace(tqdm=silent) if module.tqdm is tqdm else silent):
         yield

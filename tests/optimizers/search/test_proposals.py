@@ -10,13 +10,13 @@ import pytest
 from judgesmith.agreement.surrogate import RankSurrogate
 from judgesmith.datasets.records import Labels
 from judgesmith.errors import MissingExtraError, ModelError
-from judgesmith.optimizers.dspy import model as dspy_model
-from judgesmith.optimizers.dspy import searches as adapters
-from judgesmith.optimizers.dspy.desk import Desk, Tuned
-from judgesmith.optimizers.dspy.model import LONGEST, PlainAdapter, PromptModel, cleaned
-from judgesmith.optimizers.dspy.searches import DSPySearch, GEPASearch, MIPROSearch
 from judgesmith.optimizers.examples import examples_of
+from judgesmith.optimizers.search import prompts as dspy_model
+from judgesmith.optimizers.search import proposals as adapters
 from judgesmith.optimizers.search.base import SearchRecord
+from judgesmith.optimizers.search.desk import Desk, Tuned
+from judgesmith.optimizers.search.prompts import LONGEST, PlainAdapter, PromptModel, cleaned
+from judgesmith.optimizers.search.proposals import DSPySearch, GEPASearch, MIPROSearch
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.artifact import to_dict
 from judgesmith.programs.judge import Judge

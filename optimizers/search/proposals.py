@@ -27,7 +27,7 @@ from ...programs.models import engine
 from ...signatures.values import Item, Verdict
 from ..examples import Scored, item_of, percents_of
 from ..registry import optimizers
-from ..search.base import (
+from .base import (
     BootstrapOptions,
     CandidateOptions,
     DemoKind,
@@ -39,7 +39,7 @@ from ..search.base import (
     Trial,
 )
 from .desk import Desk, JudgeProgram, Proposed, Tuned, shown
-from .model import PlainAdapter, cleaned, quiet_dspy
+from .prompts import PlainAdapter, cleaned, quiet_dspy
 
 #: Rows of one reflection of GEPA.
 REFLECTED = 4

@@ -1,0 +1,302 @@
+"""Agreement over a whole set of rows as a metric of DSPy's, in any program and any optimizer.
+
+DSPy averages a metric over rows, and agreement belongs to all of them together. So a row's score here is a number that
+remembers its row, and the sum of such scores, divided by how many there are, is the agreement of the rows: whatever
+averages the metric maximises it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, total_ordering
+from typing import Any
+
+import numpy as np
+
+from ..rows import human_score
+from ..tables import facts
+from .correlation import Level, Vector
+from .correlation import Objective as Correlated
+from .fields import Field, json_values, number, text_of
+from .objectives import Objective, Reached, Rows, objectives
+from .resampling import interval_of
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class AgreementValue:
+    """How far some scores agree with people's, by an objective, with a 95 % interval over documents (groups); and Q and
+    its parts on the same rows, whatever the objective."""
+
+    by: Objective
+    reached: Reached
+    low: float
+    high: float
+    seed: int
+    objective: Correlated
+
+    @classmethod
+    def of(cls, percents: Vector, rows: Rows, by: Objective, *, seed: int = 0, rounds: int = 2000) -> AgreementValue:
+        """What an objective reaches, and its interval (NaN with no rounds). Whole groups are resampled, or the
+        documents that the objective is made of."""
+        low = high = math.nan
+        if rounds:
+            interval = interval_of(by.resampled([percents], rows), rounds=rounds, seed=seed)
+            low, high = interval.low, interval.high
+        return cls(by, by.reached(percents, rows), low, high, seed, by.q(percents, rows))
+
+    @property
+    def value(self) -> float:
+        return self.reached.value
+
+    @property
+    def reason(self) -> str | None:
+        """Why it is undefined."""
+        return self.reached.reason
+
+    @property
+    def q(self) -> float:
+        return self.objective.q
+
+    def __str__(self) -> str:
+        return self.by.signature(self.reached, self.low, self.high, self.seed)
+
+    def __repr__(self) -> str:
+        return f"Agreement({self})"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the objective with its interval, and what Q is made of."""
+        o = self.objective
+        rows: list[tuple[str, Any]] = [(self.by.label, f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]")]
+        rows += [
+            ("Pearson r", f"{o.pearson:.2f}"),
+            ("Spearman ρ", f"{o.spearman:.2f}"),
+            ("Kendall τ", f"{o.kendall:.2f}"),
+        ]
+        rows += [("rows", self.reached.n), ("failed", self.reached.failed)]
+        rows += [("undefined", self.reason)] if self.reason else []
+        return facts(rows)
+
+    def to_dict(self) -> dict[str, float | int | str | None]:
+        """The interval is that of `value`."""
+        o = self.objective
+        values = {
+            "objective": self.by.name,
+            "value": self.value,
+            "q": o.q,
+            "low": self.low,
+            "high": self.high,
+            "n": self.reached.n,
+            "failed": self.reached.failed,
+            "pearson": o.pearson,
+            "spearman": o.spearman,
+            "kendall": o.kendall,
+            "reason": self.reason,
+            "signature": str(self),
+        }
+        return {name: json_values(value) for name, value in values.items()}
+
+
+class Agreement:
+    """Agreement with people as a metric: `dspy.Evaluate(devset=rows, metric=js.Agreement("q"))(program).score`, or the
+    `metric` of any optimizer of DSPy's.
+
+    objective: "q" (Pearson + Spearman + Kendall), "kappa", "auc", "balanced-accuracy", "pairwise" or "closeness", or an
+    `Objective`. DSPy multiplies what it averages by 100, so that a Q of 1.2 is a score of 120; where agreement is
+    undefined (constant scores, say), it is the lowest there is.
+
+    One row's score, for optimizers that look at single rows, is its closeness: 1 - |predicted - human| in shares of the
+    scale; or, with a panel, its share of panel rows on whose right side the program puts it. As a yes or no, which
+    `BootstrapFewShot` asks for, it is whether that is at least `close`. GEPA gets feedback with it.
+
+    score_of: how a prediction's score is read; human_of: how an example's human score is read, by default the field
+    that can only be meant. Both are a field's name or a function. group_of: the document of a row; by default its
+    `group` where it has one, else each row is for itself. scale: the lowest and the highest score there can be; by
+    default the range of the human scores at hand. panel: what `dspy.Evaluate` returned for the program as it is on the
+    training rows, or (example, prediction) pairs. level: "pooled", or "sample" for Q within documents.
+    """
+
+    def __init__(
+        self,
+        objective: str | Objective = "q",
+        *,
+        level: Level = "pooled",
+        score_of: Field = "score",
+        human_of: Field = human_score,
+        group_of: Field | None = None,
+        scale: tuple[float, float] | None = None,
+        close: float = 0.8,
+        panel: Any = None,
+    ) -> None:
+        self.by = objective if isinstance(objective, Objective) else objectives.get(objective)(level)
+        self.close = close
+        self._score_of, self._human_of, self._group_of = score_of, human_of, group_of
+        self._pairs = [tuple(row[:2]) for row in getattr(panel, "results", panel) or ()]
+        seen = [self.human(example) for example, _ in self._pairs]
+        self.scale = scale or ((min(seen), max(seen)) if seen else None)
+
+    def __call__(
+        self, example: Any, prediction: Any, trace: Any = None, pred_name: Any = None, pred_trace: Any = None
+    ) -> Any:
+        row = RowScore.of(self, example, prediction)
+        if pred_name is None:
+            return row
+        import dspy
+
+        return dspy.Prediction(score=float(row), feedback=self.feedback(example, prediction))
+
+    def over(self, result: Any, *, rounds: int = 2000) -> AgreementValue:
+        """Agreement over a whole set, with a 95 % interval: of what `dspy.Evaluate` returned, or of (example,
+        prediction) pairs. A prediction without a number is a failed row. Raises OptionError for fields that are not
+        there, or where documents are needed and unknown."""
+        pairs = [tuple(row[:2]) for row in getattr(result, "results", result)]
+        examples = [example for example, _ in pairs]
+        human, predicted = (np.array(values) for values in zip(*(self.both(*pair) for pair in pairs), strict=True))
+        low, high = self.scale or (float(human.min()), float(human.max()))
+        human, predicted = (100 * (values - low) / ((high - low) or 1.0) for values in (human, predicted))
+        groups = [self.group(example) or f"row {n}" for n, example in enumerate(examples)]
+        return AgreementValue.of(predicted, Rows(human, groups, groups), self.by, rounds=rounds)
+
+    def both(self, example: Any, prediction: Any) -> tuple[float, float]:
+        """The human score, and the predicted one: NaN where there is none."""
+        failed = getattr(prediction, "failure", None)
+        return self.human(example), math.nan if failed else number(self._score_of, prediction)
+
+    def human(self, example: Any) -> float:
+        return number(self._human_of, example, "human")
+
+    def group(self, example: Any) -> str | None:
+        if self._group_of is None:
+            name = example.get("group") if hasattr(example, "get") else None
+            return None if name is None else str(name)
+        return text_of(self._group_of, example)
+
+    def row(self, example: Any, prediction: Any) -> float:
+        """One row's score, in [0, 1]; 0 for a failed one without a panel."""
+        if self._panel is not None:
+            seen, percent = self._seen(example, prediction)
+            return float(self._panel.concordance(seen, percent))
+        human, predicted = self.both(example, prediction)
+        if math.isnan(predicted):
+            return 0.0
+        if self.scale is None:
+            return 1 / (1 + abs(predicted - human))
+        return max(0.0, 1 - abs(predicted - human) / ((self.scale[1] - self.scale[0]) or 1.0))
+
+    def feedback(self, example: Any, prediction: Any) -> str:
+        """What a reflection model is told of one answer. It holds human scores, so that these can find their way into
+        the instructions that it writes."""
+        if self._panel is not None:
+            seen, percent = self._seen(example, prediction)
+            import dspy
+
+            return str(self._panel.feedback(seen, dspy.Prediction(percent=percent)))
+        human, predicted = self.both(example, prediction)
+        if math.isnan(predicted):
+            return f"People gave this output {human:g}; no score could be read from the answer."
+        off = "as people did" if predicted == human else f"{abs(predicted - human):g} too {_side(predicted, human)}"
+        return f"People gave this output {human:g}, the judge {predicted:g}: {off}."
+
+    @cached_property
+    def _panel(self) -> Any:
+        """The `RankSurrogate` of the panel's rows; None without a panel."""
+        if not self._pairs:
+            return None
+        from .surrogate import RankSurrogate
+
+        seen, percents = zip(*(self._seen(*pair) for pair in self._pairs), strict=True)
+        return RankSurrogate(seen, percents)
+
+    def _seen(self, example: Any, prediction: Any) -> tuple[Any, float]:
+        """A row as the panel has it, and its predicted percent."""
+        import dspy
+
+        low, high = self.scale or (0.0, 1.0)
+        text = "\n".join(str(value) for value in example.inputs().values())
+        human, predicted = (100 * (value - low) / ((high - low) or 1.0) for value in self.both(example, prediction))
+        return dspy.Example(output=text, score=human, group=self.group(example) or text), predicted
+
+
+def _side(predicted: float, human: float) -> str:
+    return "high" if predicted > human else "low"
+
+
+class RowScore(float):
+    """A row's own score, which remembers its row."""
+
+    __slots__ = ("metric", "pair")
+    metric: Agreement
+    pair: tuple[Any, Any]
+
+    @classmethod
+    def of(cls, metric: Agreement, example: Any, prediction: Any) -> RowScore:
+        made = cls(metric.row(example, prediction))
+        made.metric, made.pair = metric, (example, prediction)
+        return made
+
+    def __bool__(self) -> bool:
+        return float(self) >= self.metric.close
+
+    def __add__(self, other: Any) -> Any:
+        return Total(self.metric, (self,)) + other
+
+    __radd__ = __add__
+
+    def __reduce__(self) -> Any:
+        return float, (float(self),)
+
+
+@total_ordering
+@dataclass(frozen=True, eq=False)
+class Total:
+    """The sum of some `RowScore`s: their number times their agreement, and `times` that."""
+
+    metric: Agreement
+    rows: Sequence[RowScore]
+    times: float = 1.0
+
+    def __add__(self, other: Any) -> Any:
+        if isinstance(other, RowScore | Total):
+            return replace(self, rows=(*self.rows, *getattr(other, "rows", (other,))))
+        # What DSPy counts for a row whose program raised is a plain 0: the row is missing here, see `mean`.
+        return self if other == 0 else float(self) + other
+
+    __radd__ = __add__
+
+    def __mul__(self, factor: float) -> Total:
+        return replace(self, times=self.times * factor)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, count: float) -> float:
+        return self.times * self.mean(count)
+
+    def mean(self, count: float) -> float:
+        """The agreement of the rows, of which there should be `count`: where some are missing, its lead over chance
+        shrinks to the share that is there. Answers to one and the same row, which have no agreement, are averaged."""
+        if len({id(row.pair[0]) for row in self.rows}) < len(self.rows):
+            return math.fsum(self.rows) / count
+        by, reached = self.metric.by, self.metric.over([row.pair for row in self.rows], rounds=0).reached
+        if reached.reason is not None:
+            return by.worst
+        lead = reached.value - by.chance
+        return by.chance + lead * (len(self.rows) / count if lead > 0 else 1.0)
+
+    def __float__(self) -> float:
+        return self.times * self.mean(len(self.rows)) * len(self.rows)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Total | float | int) and float(self) == float(other)
+
+    def __lt__(self, other: Any) -> bool:
+        return float(self) < float(other)
+
+    def __round__(self, digits: int = 0) -> float:
+        return round(float(self), digits)
+
+    def __format__(self, form: str) -> str:
+        return format(float(self), form)
+
+    def __str__(self) -> str:
+        return str(float(self))
