@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import dspy
 from dspy.predict.parameter import Parameter
+from dspy.utils.saving import get_dependency_versions
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
 from pydantic_core import to_jsonable_python
 
@@ -186,12 +187,19 @@ class Scoring(Part):
             setattr(judge, name, getattr(self, name))
 
 
+class Metadata(Part):
+    """What DSPy's own `load` asks a file for."""
+
+    dependency_versions: dict[Short, Short]
+
+
 class Artifact(Scoring, Method):
     """A whole file."""
 
     format: Literal["judgesmith.judge/1"]
     lm: SavedLM | None
     provenance: History
+    metadata: Metadata | None = None
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Artifact:
@@ -215,7 +223,7 @@ def to_dict(judge: Judge) -> dict[str, Any]:
     """A judge as plain JSON values, in the file's order. Raises ArtifactError for what the file may not hold."""
     check_listed(judge.models())
     try:
-        data = _dump(judge)
+        data = _dump(judge) | {"metadata": {"dependency_versions": get_dependency_versions()}}
         Artifact.of(data)
         json.dumps(data, allow_nan=False, ensure_ascii=False).encode()
     except (JudgesmithError, ValueError, TypeError, RecursionError) as error:
@@ -242,6 +250,9 @@ def scoring(judge: Judge) -> dict[str, Any]:
 
 def method(judge: Judge) -> dict[str, Any]:
     """A judge as `Method` reads it."""
+    if "forward" in vars(judge):
+        raise ArtifactError("its `forward` was replaced (KNNFewShot does so), which a file cannot hold")
+    judge.settle_demos()
     steps, left_out = predictors(judge), judge.chosen.left_out()
     for name, predictor in judge.named_predictors():
         if name not in steps and predictor.demos:
@@ -286,7 +297,7 @@ def digest(data: Any) -> str:
 
 
 def _identity(data: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in data.items() if name != "provenance"}
+    return {name: value for name, value in data.items() if name not in ("provenance", "metadata")}
 
 
 def save(judge: Judge, path: str | Path) -> None:

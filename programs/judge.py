@@ -17,7 +17,7 @@ from dspy.utils.exceptions import AdapterParseError
 
 from .. import parts
 from ..errors import ArtifactError, CallError, JudgesmithError, OptionError
-from ..rows import roles_of
+from ..rows import human_score, roles_of
 from ..signatures.values import Criterion, Item, Scale, Verdict
 from ..tables import facts, shortened
 from . import artifact
@@ -30,6 +30,7 @@ from .models.transport import Message, Reply, Request, Unanswered
 from .outcome import BradleyTerry, Calibration, Decision, Preference, Sureness
 from .progress import counting
 from .prompting.predict import JudgePredict, answer_of, called, carrying
+from .prompting.saved import traced_demo
 from .prompting.suspicion import guarded
 
 
@@ -54,6 +55,7 @@ class JudgeSettings(Parameter):  # type: ignore[misc]
         """Nothing: only demonstrations are reset."""
 
     def dump_state(self, json_mode: bool = True) -> dict[str, Any]:
+        self.judge.settle_demos()
         return artifact.settings(self.judge)
 
     def load_state(self, state: Mapping[str, Any]) -> JudgeSettings:
@@ -284,6 +286,7 @@ class Judge(Quiet):
 
     def previews(self, item: Item) -> dict[str, list[Message]]:
         """The messages that each predictor would send for a row, by the predictor's name. Calls no model."""
+        self.settle_demos()
         with row_context.under(item):
             return self.prompts(item)
 
@@ -330,6 +333,31 @@ class Judge(Quiet):
             if verdict.criteria:
                 demo["criteria_scores"] = dict(verdict.criteria)
         return demo
+
+    def settle_demos(self, predictors: Sequence[dspy.Predict] | None = None) -> None:
+        """Bring what DSPy's optimizers gave the predictors as demonstrations (raw rows, with people's score on the
+        judge's scale, and steps of a trace) into the form of `demonstration`. predictors: all of its own, where they
+        are at hand. Raises OptionError for a row whose human score is not known or leaves the scale."""
+        own = self.predictors() if predictors is None else predictors
+        foreign = [p for p in own if isinstance(p, JudgePredict) and any("gold" not in demo for demo in p.demos)]
+        taught = [id(p) for p in self.taught()] if foreign else []
+        for predictor in foreign:
+            shown = map(self._demonstrated, predictor.demos) if id(predictor) in taught else ()
+            predictor.demos = [demo for demo in shown if demo is not None]
+
+    def _demonstrated(self, demo: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """A demonstration as prompts show it; None for a step that gave no score."""
+        if "gold" in demo:
+            return demo
+        if demo.get("augmented"):
+            return traced_demo(demo)
+        percent = self.scale.to_percent(human_score(demo))
+        if not 0 <= percent <= 100:
+            raise OptionError(
+                f"people's score {human_score(demo):g} of a row is not on the judge's scale {self.scale}; make the "
+                "judge with scale=js.Scale(lowest, highest)"
+            )
+        return self.demonstration(Item.of(demo), None) | {"score": percent, "augmented": False, "gold": True}
 
     def teach(self, demo: Mapping[str, Any]) -> None:
         """Show a demonstration, as `demonstration` made it, in the prompts of what is taught."""
@@ -475,6 +503,7 @@ class Judge(Quiet):
             return Verdict.failed("the output is empty")
         safe, suspicious = guarded(item)
         predictors = self.predictors()  # looked up once: DSPy walks through the whole judge
+        self.settle_demos(predictors)
         with row_context.judging(safe, [demo for predictor in predictors for demo in predictor.demos]) as calls:
             try:
                 judge = self.apart_from(safe, predictors)
@@ -516,10 +545,14 @@ class Judge(Quiet):
         *,
         group: str | None = None,
         lm: LanguageModel | None = None,
+        **row: Any,
     ) -> dspy.Prediction:
         """The verdict as a prediction: score, percent, explanation, criteria, errors, failure. group: rows of it are
-        kept out of the prompt."""
+        kept out of the prompt. row: the texts under other names that `judgesmith.rows` knows."""
         item = Item(output or "", source or "", context, reference, group)
+        if row:
+            given = {"output": output, "source": source, "context": context, "reference": reference, "group": group}
+            item = Item.of({name: text for name, text in given.items() if text} | row)
         verdict = await engine.on_loop(self.judged(item, lm))
         return carrying(as_prediction(verdict), verdict)
 
@@ -531,6 +564,7 @@ class Judge(Quiet):
         reference: str | None = None,
         *,
         group: str | None = None,
+        **row: Any,
     ) -> dspy.Prediction:
         """DSPy's form of `score`, for programs, evaluation and optimizers: `judge(source=…, output=…)`.
 
@@ -538,7 +572,7 @@ class Judge(Quiet):
         [0, 100]), explanation, criteria (name -> float in [0, 100]), errors, failure. group:
         demonstrations of it are kept out of the prompt. Raises ModelError when the model cannot be used at all.
         """
-        return engine.run(self.aforward(source, output, context, reference, group=group))
+        return engine.run(self.aforward(source, output, context, reference, group=group, **row))
 
     def save(self, path: str | Path, save_program: bool = False, modules_to_serialize: Any = None) -> None:
         """Write the judge as one JSON file (see `programs.artifact`), atomically. Raises ArtifactError for the forms of
@@ -551,10 +585,20 @@ class Judge(Quiet):
         """Become the judge that a file holds; `js.load` makes a new one. The judge's own model stays; one that has none
         where DSPy has none either gets the file's. Raises ArtifactError for another kind of judge, and for pickles."""
         _refuse_pickle(path, allow_pickle)
-        read = artifact.read(path)
+        self._become(artifact.read(path), Path(path).name)
+        self.located(Path(path))
+
+    def load_state(self, state: Mapping[str, Any], *, allow_unsafe_lm_state: bool = False) -> None:
+        """DSPy's form of `load`: the state of a judge, or the content of its file. Raises ArtifactError."""
+        if "format" in state:
+            self._become(artifact.Artifact.of(state), "the state")
+        else:
+            super().load_state(state, allow_unsafe_lm_state=allow_unsafe_lm_state)
+
+    def _become(self, read: artifact.Artifact, where: str) -> None:
         made = artifact.build(read)
         if type(made) is not type(self):
-            raise ArtifactError(f"{Path(path).name} holds a {made.kind} judge; js.load({str(path)!r}) makes one of it")
+            raise ArtifactError(f"{where} holds a {made.kind} judge; js.load(path) makes one of it")
         own = self.own_lm
         if own is None and self.get_lm() is None and dspy.settings.lm is None:
             named = artifact.model_of(read)
@@ -565,7 +609,6 @@ class Judge(Quiet):
         self.__dict__.update(made.__dict__ | kept)
         self.settled = JudgeSettings(self)
         self.own_lm = own
-        self.located(Path(path))
 
     @property
     def judges_aspect(self) -> str:

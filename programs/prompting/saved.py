@@ -4,7 +4,7 @@ class."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Annotated, Any
 
@@ -89,7 +89,13 @@ def _saved_demo(demo: Any) -> dict[str, Any]:
         elif name == "score":
             value = round(float(value), 6)
         kept[name] = value
-    if "score" not in kept and kept.get("criteria_scores"):  # what DSPy's own optimizers make of McS-E's answers
-        scores = [c["score"] for c in kept["criteria_scores"].values()]
-        kept["score"] = round(sum(scores) / len(scores), 6)
     return kept
+
+
+def traced_demo(step: Mapping[str, Any]) -> dict[str, Any] | None:
+    """A step of a trace, inputs and outputs, as a demonstration; None where it gave no score."""
+    made = {name: step[name] for name in SavedDemo.model_fields if step.get(name) is not None}
+    scores = [c.score for c in made.get("criteria_scores", {}).values() if not math.isnan(c.score)]
+    score = made.setdefault("score", sum(scores) / len(scores) if scores else None)
+    usable = isinstance(score, int | float) and 0 <= score <= 100 and made.get("output")
+    return {**made, "augmented": True, "gold": False} if usable else None

@@ -86,7 +86,7 @@ def test_it_is_readable_in_a_diff(path: Path) -> None:
     assert text.endswith("}\n")
     assert max(len(line) for line in text.splitlines()) < 120
     assert "It reads „well“ – 漢字 🙂." in text  # no \u escapes
-    keys = "format program task criteria scale calibration lm signatures state provenance"
+    keys = "format program task criteria scale calibration lm signatures state provenance metadata"
     assert list(json.loads(text)) == keys.split()
 
 
