@@ -1,8 +1,8 @@
 """Labelled outputs: what a row is, how a file becomes rows, and how rows are split without a leak."""
 
 if __name__ == "datasets":
-    # The repository root is on sys.path (`python -c`, `python -m pytest`, Ray workers), so somebody's `import datasets`
-    # found this folder instead of Hugging Face's package. Step aside: whoever asked meant the real one.
+    # The repository root is on sys.path (`python -c`, `python -m pytest`), so somebody's `import datasets` found this
+    # folder instead of Hugging Face's package. Step aside: whoever asked meant the real one.
     import sys
     from importlib.machinery import ModuleSpec, PathFinder
     from importlib.util import module_from_spec

@@ -2,9 +2,11 @@
 
 import asyncio
 import csv
+import itertools
 import json
 import os
 import signal
+import subprocess
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -15,8 +17,12 @@ from parrot import parrot
 from patience import HANG
 from written import lines
 
+import judgesmith as js
+from judgesmith.datasets.records import Row
+from judgesmith.errors import OptionError
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.running.journal import alone
+from judgesmith.scoring.part import TOGETHER, Part
 from judgesmith.scoring.scoring import Run, journal_of, score_file
 from judgesmith.signatures.values import Verdict
 
@@ -216,6 +222,11 @@ def test_a_broken_line_costs_no_row_that_was_judged(
         (["-o", "none.jsonl", "--retry-failed"], "does not exist"),
         (["-o", "none.csv", "--defer", "0.1"], "works on .jsonl"),
         (["--defer", "0.1"], "knows how sure"),
+        (["--defer", "0.1", "--part", "1/2"], "join the parts"),
+        (["--part", "0/8"], "I from 1 to N; for the third of eight parts give 3/8"),
+        (["--part", "9/8"], "--part 9/8 is not I/N"),
+        (["--part", "1/2", "-o", "out.csv"], "with --part name the output .jsonl"),
+        (["-o", "s3://bucket/out.jsonl"], "copy to and from object storage"),
     ],
 )
 def test_a_wrong_option_is_one_line(
@@ -224,6 +235,62 @@ def test_a_wrong_option_is_one_line(
     monkeypatch.chdir(tmp_path)
     refused(score(rows_file(8), *arguments), part)
     assert server.judged == []
+
+
+# -- parts ------------------------------------------------------------------------------------------------------------
+
+
+def test_every_row_is_in_one_part_beside_its_documents_other_rows() -> None:
+    documents = [*"aaabbc", *"d" * 40, *"efefeeghijkl"]
+    rows = [(Row(str(n), "An output.", doc_id=doc, line=n), {"n": n}) for n, doc in enumerate(documents, 1)]
+    for parts in (2, 3, 5, 100):
+        split = [list(Part(n, parts).of(iter(rows))) for n in range(1, parts + 1)]
+        every = sorted((row.line, row, record) for part in split for row, record in part)
+        assert every == [(row.line, row, {"input_row": row.line} | record) for row, record in rows]
+        of = {row.line: n for n, part in enumerate(split) for row, _ in part}
+        parted = [n for n in range(2, 47) if documents[n - 2] == documents[n - 1] and of[n - 1] != of[n]]
+        assert parted == [7 + TOGETHER, 7 + 2 * TOGETHER]
+    endless = ((Row("x", "An output.", doc_id=str(n), line=n), {}) for n in itertools.count(1))
+    assert [row.line for row, _ in itertools.islice(Part(3, 4).of(endless), 3)] == [3, 7, 11]
+
+
+def test_four_parts_side_by_side_one_killed_are_joined_to_every_row_once(
+    server: Any, fake: Any, spawn: Any, until: Any, score: Any, rows_file: Rows, judge_file: Path, tmp_path: Path
+) -> None:
+    rows, out, third = rows_file(40), tmp_path / "out.jsonl", tmp_path / "out.3-of-4.jsonl"
+    never, good = asyncio.Event(), fake.judging(lambda ask: int(ask.mark[1:]))
+    server.answer = lambda ask: never.wait() if ask.step == "score" and ask.mark in ("r026", "r027") else good(ask)
+    command = ("score", rows, "--judge", judge_file, "--api-base", server.base, "-o", out, "--part")
+    processes = [spawn(*command, f"{n}/4") for n in (1, 2, 4, 3)]
+    until(lambda: third.exists() and third.read_bytes().count(b"\n") == 6)
+    processes[-1].kill()
+    complained = [process.communicate(timeout=HANG)[1] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0, 0, -signal.SIGKILL], complained
+    server.forget()
+    server.answer = good
+    done = score(rows, "-o", out, "--part", "3/4")
+    assert (done.code, done.json["rows"], done.json["resumed"], done.json["output"]) == (0, 8, 6, str(third))
+    assert sorted(ask.mark for ask in server.judged) == ["r026", "r027"]
+
+    subprocess.run(f"sort -t: -k2n {tmp_path}/out.*-of-4.jsonl > {out}", shell=True, check=True)
+    assert [(row["input_row"], row["id"], row["verdict"]["score"]) for row in lines(out)] == [
+        (n + 1, f"r{n:03d}", float(n)) for n in range(40)
+    ]
+    assert score(rows, "-o", out).json["resumed"] == 40  # a run that compares the joined file with the input
+    assert len(server.judged) == 2
+    third.rename(tmp_path / "out.2-of-3.jsonl")
+    refused(score(rows, "-o", out, "--part", "2/3"), "another input or --part")
+
+
+def test_a_part_of_equal_rows_is_not_gone_on_with_as_another(score: Any, tmp_path: Path) -> None:
+    rows, out, third = (tmp_path / name for name in ("rows.jsonl", "out.jsonl", "out.3-of-4.jsonl"))
+    rows.write_text("".join(json.dumps({"id": text, "output": text}) + "\n" for text in ("r000", "r001") * 2))
+    assert score(rows, "-o", out, "--part", "1/4").code == score(rows, "-o", out, "--limit", 1).code == 0
+    for other in (tmp_path / "out.1-of-4.jsonl", out):
+        other.rename(third)
+        refused(score(rows, "-o", out, "--part", "3/4"), "'input_row' is not what the input has")
+    with pytest.raises(OptionError, match="score them without --part"):
+        score_file(Run(js.PairS("fluency", lm=parrot()), out), rows, part=Part(1, 2))
 
 
 # -- formats, texts, memory -------------------------------------------------------------------------------------------

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar
 
 from ..cli.commands import Command, Json, Reach, Rows, argument, flag
 from ..errors import OptionError
@@ -24,7 +23,7 @@ class Score(Command, Rows, Reach, Limits, Json):
 
     panel: ClassVar[str] = "Use"
 
-    rows: str = argument(..., "Rows to judge: .csv .tsv .json .jsonl .parquet; with --on ray also s3://…, gs://….")
+    rows: str = argument(..., "Rows to judge: .csv .tsv .json .jsonl .parquet.")
     judge: Path = flag(..., "A judge that `compile` saved.")
     output: str | None = flag(
         None, ".jsonl, or .csv, which is written from OUTPUT.csv.jsonl beside it; default ROWS.scored.jsonl.",
@@ -42,59 +41,55 @@ class Score(Command, Rows, Reach, Limits, Json):
         le=1,
     )
     raw: bool = flag(False, "Keep the model's own words with every row.")
-    on: Literal["ray"] | None = flag(None, "`ray`: in several processes, or on a cluster.")
-    address: str | None = flag(None, "--on ray: the address of a Ray cluster; by default a local one is started.")
-    workers: int = flag(2, "--on ray: processes.", ge=1)
-    part_rows: int = flag(500, "--on ray: rows of a part, which one worker judges.", ge=1)
+    part: str | None = flag(
+        None,
+        "Judge the I-th of N parts of the rows, for several machines or processes: each gets the same command with "
+        "another I, from 1. With -o scores.jsonl part 3/8 is written to scores.3-of-8.jsonl, and resumed by the same "
+        "command. All parts joined: `sort -t: -k2n scores.*-of-8.jsonl > scores.jsonl`.",
+        metavar="I/N",
+    )
 
     def run(self) -> int:
         from ..datasets.loading import count_rows
-        from ..parts import plugin
-        from ..programs import artifact
         from ..running.console import Watch, out, print_json
         from ..running.opening import is_address, open_judge, quiet
+        from .part import Part
         from .scoring import Existing, Run, mark_deferred, plan, score_file
 
+        part = None if self.part is None else Part.read(self.part)
         target = self.output or _beside(self.rows)
+        if far := next(filter(is_address, (self.rows, target)), None):
+            raise OptionError(f"{far}: files are read and written on this machine; copy to and from object storage")
+        target = part.output(target) if part else target
         if self.overwrite and self.retry_failed:
             raise OptionError(
                 "--overwrite judges all rows again, --retry-failed those without a score; give one of them"
             )
-        if self.on is None and (far := next(filter(is_address, (self.rows, target)), None)):
-            raise OptionError(f"{far}: object storage needs --on ray")
         if self.defer is not None and not target.lower().endswith(".jsonl"):
             raise OptionError("--defer works on .jsonl outputs; name the output .jsonl")
-        if self.on and (self.retry_failed or self.defer is not None):
-            raise OptionError("--retry-failed and --defer resume one .jsonl file; leave --on ray out")
+        if part and self.defer is not None:
+            raise OptionError("--defer compares all rows; join the parts, then give it in a run without --part")
         existing: Existing = "overwrite" if self.overwrite else "retry failed" if self.retry_failed else "continue"
         limits, where, roles, limit = self.limits(), self.connection(), self.roles(), self.limit
-        runner = None if self.on is None else plugin("runners", self.on)
-        at_hand = nullcontext((Path(self.rows), {})) if runner is None else runner.at_hand(self.rows)
-        with quiet(), at_hand as (path, about):
+        path = Path(self.rows)
+        with quiet():
             if self.dry_run:
-                planned = plan(self.judge, self.lm, where, path, columns=roles, limit=limit)
+                planned = plan(self.judge, self.lm, where, path, columns=roles, limit=limit, part=part)
                 print_json(planned.to_dict()) if self.as_json else out.print(str(planned), markup=False, soft_wrap=True)
                 return 0
             total = count_rows(path)
-            with Watch("scoring", min(total, limit) if total and limit else total) as watch:
-                if runner is not None:
-                    artifact.read(self.judge)  # says what is wrong with a file that is no judge
-                    summary = runner.score_on_ray(
-                        runner.Order(self.judge.read_text(encoding="utf-8"), self.lm, where, self.raw),
-                        runner.Input(path, about, roles, limit),
-                        target,
-                        runner.Cluster(self.address, self.workers, self.part_rows),
-                        overwrite=self.overwrite, watch=watch, limits=limits,
-                    )  # fmt: skip
-                else:
-                    made = open_judge(self.judge, self.lm, where)
-                    if self.defer is not None and made.sureness is None:
-                        raise OptionError(
-                            "--defer needs a judge that knows how sure its scores are; compile it from labels with "
-                            "this version"
-                        )
-                    run = Run(made, Path(target), self.raw, watch, limits)
-                    summary = score_file(run, path, columns=roles, limit=limit, existing=existing)
+            total = min(total, limit) if total and limit else total
+            if part and total:
+                total = -(-total // part.count)  # about: documents stay together
+            with Watch("scoring", total) as watch:
+                made = open_judge(self.judge, self.lm, where)
+                if self.defer is not None and made.sureness is None:
+                    raise OptionError(
+                        "--defer needs a judge that knows how sure its scores are; compile it from labels with "
+                        "this version"
+                    )
+                run = Run(made, Path(target), self.raw, watch, limits)
+                summary = score_file(run, path, columns=roles, limit=limit, part=part, existing=existing)
             left = None if self.defer is None else mark_deferred(Path(target), self.defer)
             data = summary.to_dict() | {"output": target, "deferred": left}
             print_json(data) if self.as_json else _tell(summary, target, left)

@@ -29,6 +29,7 @@ from ..running.journal import Journal, alone, read_journal, replacing
 from ..running.limits import SAMPLED, Estimate, Limits, estimate
 from ..running.plain import finite
 from ..signatures.values import Item, Verdict
+from .part import NUMBER, Part
 from .tables import write_csv
 
 #: What an output row has beside the input's own columns; an input column of that name gives way.
@@ -160,12 +161,13 @@ def score_file(
     *,
     columns: Mapping[str, str] | None = None,
     limit: int | None = None,
+    part: Part | None = None,
     existing: Existing = "continue",
 ) -> ScoreSummary:
-    """Judge every row of a file. existing: an output that exists already is continued, if the same judge wrote it
-    from the same rows; or it is overwritten, or its failed rows are judged again. A judge of whole documents (`PairS`)
-    takes all rows together: an output that is not finished is then written again, with calls answered before taken from
-    the disk.
+    """Judge every row of a file, or of a part of it. existing: an output that exists already is continued, if the same
+    judge wrote it from the same rows; or it is overwritten, or its failed rows are judged again. A judge of whole
+    documents (`PairS`) takes all rows together: an output that is not finished is then written again, with calls
+    answered before taken from the disk.
 
     Raises LabelsError for a broken input line (rows before it are written, but none by a judge of whole documents),
     OptionError for an output that is the input or belongs to another judge or input, ModelError where the model cannot
@@ -173,8 +175,16 @@ def score_file(
     """
     if run.output.exists() and source.exists() and run.output.samefile(source):
         raise OptionError(f"{run.output} is the input; give another -o")
+    return score_rows(run, _rows_of(source, run.judge, columns, limit, part), existing)
+
+
+def _rows_of(
+    source: Path, judge: Judge, columns: Mapping[str, str] | None, limit: int | None, part: Part | None
+) -> Rows:
+    if part is not None and judge.whole_documents:
+        raise OptionError("a judge that ranks whole documents takes all rows together; score them without --part")
     rows = itertools.islice(iter_rows(source, columns=columns), limit)
-    return score_rows(run, rows, existing)
+    return rows if part is None else part.of(rows)
 
 
 def plan(
@@ -185,16 +195,18 @@ def plan(
     *,
     columns: Mapping[str, str] | None = None,
     limit: int | None = None,
+    part: Part | None = None,
 ) -> Estimate:
     """What scoring a file with a saved judge would take, whatever was scored before. Calls and opens no model."""
     read = artifact.read(path)
+    judge = artifact.build(read)
     sample: list[Item] = []
     count = 0
-    for row, _ in itertools.islice(iter_rows(source, columns=columns), limit):
+    for row, _ in _rows_of(source, judge, columns, limit, part):
         count += 1
         if len(sample) < SAMPLED:
             sample.append(without_attacks(Item.of(row))[0])
-    return estimate(artifact.build(read), lm or (read.lm.model if read.lm else None), count, sample, where)
+    return estimate(judge, lm or (read.lm.model if read.lm else None), count, sample, where)
 
 
 def score_rows(run: Run, rows: Rows, existing: Existing = "continue") -> ScoreSummary:
@@ -317,12 +329,13 @@ def _check_same(run: Run, old: Mapping[str, Any], new: tuple[Row, dict[str, Any]
     if new is None or new[0].id != old["id"]:
         expected = "the end of the input" if new is None else f"{new[0].id!r}"
         raise OptionError(
-            f"{name} has row {old['id']!r} where the input has {expected}; it belongs to another input. Give another "
-            "-o, or --overwrite"
+            f"{name} has row {old['id']!r} where the input has {expected}; it belongs to another input or "
+            "--part. Give another -o, or --overwrite"
         )
     # Ids are often only line numbers: what the row says has to be the same, too.
     for column, value in finite(new[1]).items():
-        if column in old and column not in OURS and _as_json(old[column]) != _as_json(value):
+        known = column == NUMBER or (column in old and column not in OURS)
+        if known and _as_json(old.get(column)) != _as_json(value):
             raise OptionError(
                 f"{name}, row {old['id']!r}: {column!r} is not what the input has; it belongs to another input, or the "
                 "input was changed. Give another -o, or --overwrite"
