@@ -281,11 +281,6 @@ def fingerprint(judge: Judge) -> str:
     return digest(_identity(_dump(judge)))
 
 
-def fingerprint_of(artifact: Artifact) -> str:
-    """`fingerprint` of the judge in a file with the model that it was compiled with, which is not opened."""
-    return digest(identity_of(artifact))
-
-
 def identity_of(artifact: Artifact) -> Any:
     """What the fingerprint of the judge in a file is made from: everything but its provenance, with every option."""
     return _identity(_dump(build(artifact)) | {"lm": to_jsonable_python(artifact.lm)})

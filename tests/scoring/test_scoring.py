@@ -226,7 +226,7 @@ def test_a_broken_line_costs_no_row_that_was_judged(
         (["--part", "0/8"], "I from 1 to N; for the third of eight parts give 3/8"),
         (["--part", "9/8"], "--part 9/8 is not I/N"),
         (["--part", "1/2", "-o", "out.csv"], "with --part name the output .jsonl"),
-        (["-o", "s3://bucket/out.jsonl"], "copy to and from object storage"),
+        (["-o", "s3://bucket/out.jsonl"], "copy them to and from storage"),
     ],
 )
 def test_a_wrong_option_is_one_line(

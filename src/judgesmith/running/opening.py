@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -47,11 +46,6 @@ def connection_of(options: ReachOptions, api_base: Sequence[str] = ()) -> Connec
 
 def _names_benchmark(name: str) -> bool:
     return name.startswith(PREFIX) and not Path(name).exists()
-
-
-def is_address(name: str) -> bool:
-    """Whether a name is an address of object storage (`s3://…`) rather than a path."""
-    return re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]+://.+", name) is not None
 
 
 def rows_file(name: str) -> Path:

@@ -52,54 +52,41 @@ class Score(Command, Rows, Reach, Limits, Json):
     def run(self) -> int:
         from ..datasets.loading import count_rows
         from ..running.console import Watch, out, print_json
-        from ..running.opening import is_address, open_judge, quiet
+        from ..running.opening import open_judge, quiet
         from .part import Part
         from .scoring import Existing, Run, mark_deferred, plan, score_file
 
         part = None if self.part is None else Part.read(self.part)
-        target = self.output or _beside(self.rows)
-        if far := next(filter(is_address, (self.rows, target)), None):
-            raise OptionError(f"{far}: files are read and written on this machine; copy to and from object storage")
+        path = Path(self.rows)
+        target = self.output or str(path.parent / f"{path.stem}.scored.jsonl")
+        if "://" in f"{self.rows} {self.output}":
+            raise OptionError(f"{self.rows}, {target}: only files on this machine; copy them to and from storage")
         target = part.output(target) if part else target
         if self.overwrite and self.retry_failed:
-            raise OptionError(
-                "--overwrite judges all rows again, --retry-failed those without a score; give one of them"
-            )
+            raise OptionError("--overwrite judges all rows again, --retry-failed those without a score; give only one")
         if self.defer is not None and not target.lower().endswith(".jsonl"):
             raise OptionError("--defer works on .jsonl outputs; name the output .jsonl")
         if part and self.defer is not None:
             raise OptionError("--defer compares all rows; join the parts, then give it in a run without --part")
         existing: Existing = "overwrite" if self.overwrite else "retry failed" if self.retry_failed else "continue"
         limits, where, roles, limit = self.limits(), self.connection(), self.roles(), self.limit
-        path = Path(self.rows)
         with quiet():
             if self.dry_run:
                 planned = plan(self.judge, self.lm, where, path, columns=roles, limit=limit, part=part)
                 print_json(planned.to_dict()) if self.as_json else out.print(str(planned), markup=False, soft_wrap=True)
                 return 0
             total = count_rows(path)
-            total = min(total, limit) if total and limit else total
-            if part and total:
-                total = -(-total // part.count)  # about: documents stay together
-            with Watch("scoring", total) as watch:
+            parts = part.parts if part else 1  # of about one size: documents stay together
+            with Watch("scoring", total and -(-min(total, limit or total) // parts)) as watch:
                 made = open_judge(self.judge, self.lm, where)
                 if self.defer is not None and made.sureness is None:
-                    raise OptionError(
-                        "--defer needs a judge that knows how sure its scores are; compile it from labels with "
-                        "this version"
-                    )
+                    raise OptionError("--defer needs a judge that knows how sure it is; compile it again from labels")
                 run = Run(made, Path(target), self.raw, watch, limits)
                 summary = score_file(run, path, columns=roles, limit=limit, part=part, existing=existing)
             left = None if self.defer is None else mark_deferred(Path(target), self.defer)
             data = summary.to_dict() | {"output": target, "deferred": left}
             print_json(data) if self.as_json else _tell(summary, target, left)
         return 1 if summary.failed else 0
-
-
-def _beside(rows: str) -> str:
-    """Where the scores of a file are written by default."""
-    name = Path(rows).name
-    return rows.removesuffix(name) + Path(name).stem + ".scored.jsonl"
 
 
 def _tell(summary: ScoreSummary, target: str, left: int | None) -> None:

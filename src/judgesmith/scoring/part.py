@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from ..datasets.records import Row
 from ..errors import OptionError
@@ -16,35 +15,32 @@ TOGETHER = 16
 NUMBER = "input_row"
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One of `count` parts, which have each row of a file once; `number` is from 1."""
+class Part(NamedTuple):
+    """One of `parts` parts, which have each row of a file once; `number` is from 1."""
 
     number: int
-    count: int
+    parts: int
 
     @classmethod
     def read(cls, text: str) -> Self:
         """The part of `I/N`. Raises OptionError."""
-        match = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text.strip(), re.ASCII)
-        part = cls(int(match[1]), int(match[2])) if match else None
-        if part is None or not 1 <= part.number <= part.count:
+        match = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text, re.ASCII)
+        if match is None or not 1 <= int(match[1]) <= int(match[2]):
             raise OptionError(f"--part {text} is not I/N with I from 1 to N; for the third of eight parts give 3/8")
-        return part
+        return cls(int(match[1]), int(match[2]))
 
     def output(self, path: str) -> str:
         """The file of this part alone: scores.3-of-8.jsonl of scores.jsonl. Raises OptionError for another kind."""
         if not path.lower().endswith(".jsonl"):
             raise OptionError(f"{path}: parts are joined as lines of JSON; with --part name the output .jsonl")
-        return f"{path[:-6]}.{self.number}-of-{self.count}{path[-6:]}"
+        return f"{path[:-6]}.{self.number}-of-{self.parts}{path[-6:]}"
 
     def of(self, rows: Iterator[tuple[Row, dict[str, Any]]]) -> Iterator[tuple[Row, dict[str, Any]]]:
-        """Its rows, with their numbers. Blocks of neighbours go to the parts in turn: nothing but the rows before
-        decides, so every machine splits a file alike."""
+        """Its rows, numbered. Only the rows before decide on a row, so that all machines split a file alike."""
         block, size, document = -1, 0, ""
         for row, record in rows:
             if row.doc_id != document or size == TOGETHER:
                 block, size, document = block + 1, 0, row.doc_id
             size += 1
-            if block % self.count == self.number - 1:
+            if block % self.parts == self.number - 1:
                 yield row, {NUMBER: row.line} | record | {NUMBER: row.line}

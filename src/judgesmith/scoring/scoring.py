@@ -175,12 +175,10 @@ def score_file(
     """
     if run.output.exists() and source.exists() and run.output.samefile(source):
         raise OptionError(f"{run.output} is the input; give another -o")
-    return score_rows(run, _rows_of(source, run.judge, columns, limit, part), existing)
+    return score_rows(run, _rows(source, run.judge, columns, limit, part), existing)
 
 
-def _rows_of(
-    source: Path, judge: Judge, columns: Mapping[str, str] | None, limit: int | None, part: Part | None
-) -> Rows:
+def _rows(source: Path, judge: Judge, columns: Mapping[str, str] | None, limit: int | None, part: Part | None) -> Rows:
     if part is not None and judge.whole_documents:
         raise OptionError("a judge that ranks whole documents takes all rows together; score them without --part")
     rows = itertools.islice(iter_rows(source, columns=columns), limit)
@@ -200,11 +198,9 @@ def plan(
     """What scoring a file with a saved judge would take, whatever was scored before. Calls and opens no model."""
     read = artifact.read(path)
     judge = artifact.build(read)
-    sample: list[Item] = []
-    count = 0
-    for row, _ in _rows_of(source, judge, columns, limit, part):
-        count += 1
-        if len(sample) < SAMPLED:
+    sample, count = list[Item](), 0
+    for count, (row, _) in enumerate(_rows(source, judge, columns, limit, part), 1):
+        if count <= SAMPLED:
             sample.append(without_attacks(Item.of(row))[0])
     return estimate(judge, lm or (read.lm.model if read.lm else None), count, sample, where)
 
@@ -334,8 +330,7 @@ def _check_same(run: Run, old: Mapping[str, Any], new: tuple[Row, dict[str, Any]
         )
     # Ids are often only line numbers: what the row says has to be the same, too.
     for column, value in finite(new[1]).items():
-        known = column == NUMBER or (column in old and column not in OURS)
-        if known and _as_json(old.get(column)) != _as_json(value):
+        if column not in OURS and (column in old or column == NUMBER) and _as_json(old.get(column)) != _as_json(value):
             raise OptionError(
                 f"{name}, row {old['id']!r}: {column!r} is not what the input has; it belongs to another input, or the "
                 "input was changed. Give another -o, or --overwrite"
