@@ -25,7 +25,7 @@ from ..agreement.decisions import (
 )
 from ..agreement.metric import AgreementValue
 from ..agreement.objectives import Objective
-from ..agreement.resampling import Statistic, estimates_of
+from ..agreement.resampling import Bounded, estimates_of
 from ..datasets.records import Labels, Row
 from ..datasets.splits import Split
 from ..programs.models.lm import Capabilities
@@ -262,18 +262,19 @@ class Findings:
             figures |= {"categories": list(decision.names), "cuts": list(decision.cuts)}
         units = id_codes([row.group for row in rows], len(rows), "groups")
         for name, measure in self._measures(usable, rows, units).items():
-            (estimate,) = estimates_of(measure, int(units.max(initial=-1)) + 1, 1000, 0.95, self.seed)
+            count = int(units.max(initial=-1)) + 1
+            (estimate,) = estimates_of(measure, count, [measure.within], rounds=1000, confidence=0.95, seed=self.seed)
             figures[name] = {key: json_number(value) for key, value in asdict(estimate).items()}
         return figures
 
-    def _measures(self, usable: NDArray[np.intp], rows: Sequence[Row], units: Codes) -> dict[str, Statistic]:
+    def _measures(self, usable: NDArray[np.intp], rows: Sequence[Row], units: Codes) -> dict[str, Bounded]:
         x = self.percents[usable]
         if self.labels.kind == "preference":
             human = np.array([row.scores[self.labels.aspect] for row in rows], float)
             names = [row.doc_id for row in rows]
             by_document = pairwise_when_drawn(x, human, names)
             group = [units[names.index(name)] for name in dict.fromkeys(names)]
-            return {"pairwise_accuracy": lambda counts: by_document(counts[:, group])}
+            return {"pairwise_accuracy": Bounded(lambda counts: by_document(counts[:, group]), by_document.within)}
         decided = [part.fitted.judge.decision for part in self.parts for _ in part.compiled.verdicts]
         ours = np.array([d.place(p) for d, p in zip((decided[i] for i in usable), x.tolist(), strict=True) if d], int)
         people = np.concatenate([places_of(part.split.heldout) for part in self.parts])[usable]

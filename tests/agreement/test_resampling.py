@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from judgesmith.agreement import resampling
 from judgesmith.agreement.correlation import PARTS, CorrelationSum, correlate
-from judgesmith.agreement.resampling import Measure, WeightedRows, bootstrap_q
+from judgesmith.agreement.decisions import accuracy_when_drawn, auc_when_drawn
+from judgesmith.agreement.resampling import Agreement, Measure, WeightedRows, bootstrap_q, interval_of
 from judgesmith.errors import OptionError
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -191,6 +192,18 @@ def test_fisher_interval_where_resamples_agree_perfectly():
     assert (turned.low, turned.high) == pytest.approx((-found.high, -found.low))
 
 
+def test_decisions_that_are_all_right_have_an_interval_with_a_width():
+    right = np.arange(10) % 2
+    for documents, low in ((10, 10 / (10 + 1.959964**2)), (5, 5 / (5 + 1.959964**2))):  # Wilson's; documents count
+        units = np.arange(10) * documents // 10
+        found = interval_of(Agreement.of_share(accuracy_when_drawn(right, right, units), documents, 10), rounds=50)
+        assert (found.low, found.high) == (pytest.approx(low, abs=1e-4), 1)
+    low = interval_of(Agreement.of_share(auc_when_drawn(right, right, np.arange(10)), 10, 10), rounds=50).low
+    # Newcombe's fifth: 5 failed and 5 passed rows, (5 + 5) / 2 - 1 = 4
+    variance = low * (1 - low) * (1 + 4 * ((1 - low) / (2 - low) + low / (1 + low))) / (5 * 5)
+    assert 1 - low == pytest.approx(1.959964 * math.sqrt(variance), abs=1e-3)
+
+
 def test_chunks_do_not_change_anything(monkeypatch):
     x, y, doc, _ = example(5)
     whole = bootstrap_q(x, Measure(y, documents=doc), rounds=300)
@@ -293,3 +306,14 @@ def test_coverage_of_pearson_at_50():
         hits += found.low <= rho <= found.high
     # the standard error of a coverage of .945 is .007, so the bounds are more than 3 of them away
     assert 920 <= hits <= 980
+
+
+def test_coverage_of_auc_of_15_rows():
+    """A true AUC of .8, 5 of 15 rows failed: percentiles of the resamples hold it in 84 %."""
+    rng, passed, hits = np.random.default_rng(0), np.arange(15) >= 5, 0
+    for i in range(500):
+        scores = rng.normal(size=15) + passed * 1.19023  # sqrt(2) times the normal quantile of .8
+        drawn = auc_when_drawn(scores, passed.astype(int), np.arange(15))
+        found = interval_of(Agreement.of_share(drawn, 15, 15), rounds=200, seed=i)
+        hits += found.low <= 0.8 <= found.high
+    assert 465 <= hits <= 495

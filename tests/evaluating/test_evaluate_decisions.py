@@ -75,7 +75,7 @@ def test_pass_and_fail_from_vectors() -> None:
         decided={"judge": {"overall": np.where(np.arange(40) == 3, np.nan, place)}}, rounds=50,
     )  # fmt: skip
     cell = found.cell("judge", "overall", "pooled", "auc")
-    assert cell["value"] == pytest.approx(on_all(auc_when_drawn, said, human)) and cell["interval"] == "arcsine"
+    assert cell["value"] == pytest.approx(on_all(auc_when_drawn, said, human)) and cell["interval"] == "newcombe"
     some = np.arange(40) != 3
     cell = found.cell("judge", "overall", "pooled", "balanced-accuracy")
     assert cell["value"] == pytest.approx(on_all(balanced_when_drawn, place[some], human[some]))

@@ -170,15 +170,16 @@ def _statistic(name: str, judged: Sequence[tuple[Item, Verdict]], seed: int) -> 
         return {"value": math.nan, "low": math.nan, "high": math.nan}
     if name == "min":
         return {"value": min(values), "low": math.nan, "high": math.nan}
-    low, high = _interval(values, [item.group or item.source or n for n, (item, _) in enumerate(judged)], seed)
+    groups = [item.group or item.source or n for n, (item, _) in enumerate(judged)]
+    low, high = _interval(values, groups, seed, share=name == "passed")
     return {"value": math.fsum(values) / len(values), "low": low, "high": high}
 
 
-def _interval(values: Sequence[float], groups: Iterable[object], seed: int) -> tuple[float, float]:
+def _interval(values: Sequence[float], groups: Iterable[object], seed: int, *, share: bool) -> tuple[float, float]:
     """Of the mean, by drawing whole groups again; NaN for a single group."""
     import numpy as np
 
-    from ..agreement.resampling import estimates_of, sums_by
+    from ..agreement.resampling import Range, estimates_of, sums_by
 
     _, codes = np.unique([repr(group) for group in groups], return_inverse=True)
     sums = sums_by(codes, np.array(values), np.ones(len(values)))
@@ -187,7 +188,8 @@ def _interval(values: Sequence[float], groups: Iterable[object], seed: int) -> t
         total = counts @ sums
         return total[:, :1] / total[:, 1:]
 
-    (estimate,) = estimates_of(mean, len(sums), ROUNDS, CONFIDENCE, seed)
+    within = Range(0.0, 1.0, (len(values),)) if share else Range(-np.inf, np.inf)
+    (estimate,) = estimates_of(mean, len(sums), [within], rounds=ROUNDS, confidence=CONFIDENCE, seed=seed)
     return estimate.low, estimate.high
 
 

@@ -9,7 +9,7 @@ import scipy
 
 from .correlation import Codes as Places
 from .correlation import Vector
-from .resampling import Statistic, sums_by
+from .resampling import Bounded, Range, sums_by
 
 
 def nearest_places(scores: Vector, levels: Sequence[float]) -> Places:
@@ -48,13 +48,13 @@ def ordered_pairs(scores: Vector, human: Vector, documents: Sequence[str]) -> tu
 # row's unit, from 0 in the order of first appearance.
 
 
-def on_all(measure: Callable[..., Statistic], *sides: Vector | Places) -> float:
+def on_all(measure: Callable[..., Bounded], *sides: Vector | Places) -> float:
     """One of these measures on all rows, each counted once."""
     rows = len(sides[0])
     return float(measure(*sides, np.arange(rows))(np.ones((1, rows)))[0, 0])
 
 
-def kappa_when_drawn(decided: Places, human: Places, units: Places) -> Statistic:
+def kappa_when_drawn(decided: Places, human: Places, units: Places) -> Bounded:
     """Cohen's kappa with quadratic weights, 1 for equal decisions and 0 as by chance; NaN where both sides choose one
     and the same category throughout. Source: Cohen 1968."""
     a, b = decided.astype(float), human.astype(float)
@@ -65,16 +65,16 @@ def kappa_when_drawn(decided: Places, human: Places, units: Places) -> Statistic
         chance = n * saa + n * sbb - 2 * sa * sb  # n² times the mean squared distance of rows drawn apart
         return _share(chance - n * apart, chance)
 
-    return kappa
+    return Bounded(kappa, Range())
 
 
-def accuracy_when_drawn(decided: Places, human: Places, units: Places) -> Statistic:
+def accuracy_when_drawn(decided: Places, human: Places, units: Places) -> Bounded:
     """The share of rows decided as people did."""
     sums = sums_by(units, (decided == human).astype(float), np.ones(len(human)))
-    return lambda counts: _share(*(counts @ sums).T)
+    return Bounded(lambda counts: _share(*(counts @ sums).T), Range(0.0, 1.0, (len(human),)))
 
 
-def balanced_when_drawn(decided: Places, human: Places, units: Places) -> Statistic:
+def balanced_when_drawn(decided: Places, human: Places, units: Places) -> Bounded:
     """The mean of the shares of failed (0) and of passed (1) rows that are decided so; 0.5 is chance."""
     good, right = human > 0, decided == human
     sums = sums_by(units, *(part.astype(float) for part in (good, ~good, good & right, ~good & right)))
@@ -83,10 +83,10 @@ def balanced_when_drawn(decided: Places, human: Places, units: Places) -> Statis
         n, m, passed, failed = (counts @ sums).T
         return np.asarray((_share(passed, n) + _share(failed, m)) / 2)
 
-    return balanced
+    return Bounded(balanced, Range(0.0, 1.0, (int((~good).sum()), int(good.sum()))))
 
 
-def auc_when_drawn(scores: Vector, passed: Places, units: Places) -> Statistic:
+def auc_when_drawn(scores: Vector, passed: Places, units: Places) -> Bounded:
     """The probability that an output that people passed scores higher than one that they failed, equal scores counting
     half. Source: Hanley & McNeil 1982."""
     values, place = np.unique(scores, return_inverse=True)
@@ -100,14 +100,14 @@ def auc_when_drawn(scores: Vector, passed: Places, units: Places) -> Statistic:
         below = np.cumsum(m, axis=1) - m / 2
         return _share((n * below).sum(axis=1), n.sum(axis=1) * m.sum(axis=1))
 
-    return area
+    return Bounded(area, Range(0.0, 1.0, (int((~good).sum()), int(good.sum()))))
 
 
-def pairwise_when_drawn(scores: Vector, human: Vector, documents: Sequence[str]) -> Statistic:
+def pairwise_when_drawn(scores: Vector, human: Vector, documents: Sequence[str]) -> Bounded:
     """Of the pairs of outputs of one document that people did not hold for equal, the share that the scores order as
     they did, equal scores counting half. The documents are the units."""
     _, right, pairs = ordered_pairs(scores, human, documents)
-    return lambda counts: _share(counts @ right, counts @ pairs)
+    return Bounded(lambda counts: _share(counts @ right, counts @ pairs), Range(0.0, 1.0, (int(pairs.sum()),)))
 
 
 def mean_when_drawn(sums: Vector, sizes: Vector) -> Statistic:

@@ -19,7 +19,7 @@ import scipy
 
 from ..errors import OptionError
 from .correlation import Vector
-from .resampling import drawn_again, percentiles
+from .resampling import Range, drawn_again, limits, percentiles
 
 Form = Literal["normalised", "paper"]
 
@@ -159,8 +159,8 @@ class Discernment:
 
     d, p: combined in `form`, or by the weights if there are any. d_normalised, d_paper, d_expert: the same by each way
     (d_expert NaN without weights). tests: by metric. effect: rank-biserial correlation, mean over metrics (weighted
-    where there are weights). low, high, effect_low, effect_high: percentile intervals over resampled texts, NaN where
-    there are none. n: the fewest pairs of a metric.
+    where there are weights). low, high, effect_low, effect_high: intervals over resampled texts (percentiles of D,
+    `limits` of the effect), NaN where there are none. n: the fewest pairs of a metric.
     """
 
     d: float
@@ -228,12 +228,13 @@ def discernment(
     expert = math.nan if weights is None else combine(p_values, weights)
     p = combine(p_values, weights, form)
     effect = _weighted([test.effect for test in tests], weights)
-    limits = [math.nan] * 4
+    ends = (math.nan,) * 4
     if rounds and one.shape[1] > 1 and not math.isnan(p):
         drawn = _resampled(one, other, weights, form, rounds, seed)
-        limits = [end for column in drawn.T for end in percentiles(column, confidence)]
+        # D keeps plain percentiles: none of the scales tried held the truth more often (10 texts: 86-88 % for 89 %).
+        ends = percentiles(drawn[:, 0], confidence) + limits(drawn[:, 1], effect, one.shape[1], Range(), confidence)
     d = [score_of(x) for x in (p, normalised, paper, expert)]
-    return Discernment(d[0], p, form, d[1], d[2], d[3], tests, effect, *limits)
+    return Discernment(d[0], p, form, d[1], d[2], d[3], tests, effect, *ends)
 
 
 def _resampled(one: Vector, other: Vector, weights: npt.ArrayLike | None, form: Form, rounds: int, seed: int) -> Vector:

@@ -31,7 +31,7 @@ from .decisions import (
     pairwise_when_drawn,
     places_by_rank,
 )
-from .resampling import Agreement, Measure, Statistic
+from .resampling import Agreement, Bounded, Measure
 
 objectives: Registry[type[Objective]] = Registry(
     "objective", packages=("judgesmith.agreement.objectives",), group="judgesmith.objectives"
@@ -183,13 +183,14 @@ class _OfRows(Objective):
         statistics = (
             [] if reason else [self._statistic(impute(np.asarray(p, float), doc), rows, units) for p in predictions]
         )
-        return Agreement(statistics, values, count, len(rows.human), True, reason, (self.chance, self.reach))
+        within = [statistic.within for statistic in statistics[:1]]
+        return Agreement(statistics, values, count, len(rows.human), True, reason, *within)
 
     def _rests_on(self, rows: Rows) -> int:
         return len(rows.human)
 
     @abstractmethod
-    def _statistic(self, x: Vector, rows: Rows, units: Codes) -> Statistic:
+    def _statistic(self, x: Vector, rows: Rows, units: Codes) -> Bounded:
         """The value as a function of how often each unit counts, NaN where undefined."""
 
     @abstractmethod
@@ -231,7 +232,7 @@ class Kappa(_OfDecisions):
     kinds = ("category",)
     fits = ("category", "binary")
 
-    def _statistic(self, x: Vector, rows: Rows, units: Codes) -> Statistic:
+    def _statistic(self, x: Vector, rows: Rows, units: Codes) -> Bounded:
         return kappa_when_drawn(*self._decided(x, rows), units)
 
 
@@ -247,7 +248,7 @@ class AUC(_OfDecisions):
     fits = ("binary",)
     chance = reach = 0.5
 
-    def _statistic(self, x: Vector, rows: Rows, units: Codes) -> Statistic:
+    def _statistic(self, x: Vector, rows: Rows, units: Codes) -> Bounded:
         return auc_when_drawn(x, self._people(rows)[0], units)
 
 
@@ -266,7 +267,7 @@ class BalancedAccuracy(_OfDecisions):
     fits = ("binary",)
     chance = reach = 0.5
 
-    def _statistic(self, x: Vector, rows: Rows, units: Codes) -> Statistic:
+    def _statistic(self, x: Vector, rows: Rows, units: Codes) -> Bounded:
         return balanced_when_drawn(*self._decided(x, rows), units)
 
 
@@ -294,7 +295,7 @@ class PairwiseAccuracy(_OfRows):
     def _rests_on(self, rows: Rows) -> int:
         return int(ordered_pairs(rows.human, rows.human, rows.documents)[2].sum())
 
-    def _statistic(self, x: Vector, rows: Rows, units: Codes) -> Statistic:
+    def _statistic(self, x: Vector, rows: Rows, units: Codes) -> Bounded:
         return pairwise_when_drawn(x, rows.human, rows.documents)
 
     def _undefined(self) -> str:

@@ -3,11 +3,12 @@
 Rows of one document share its source and are no independent evidence, so documents are drawn with replacement and not
 rows. A resample is a vector of how often each document was drawn; coefficients are computed from such weights for
 thousands of resamples at once, by matrix products, and equal the coefficients of the rows written out that often.
-Every bootstrap of this library is drawn here (`drawn_again`) and cut here (`limits`, `percentiles`).
+Every bootstrap of this library is drawn here (`drawn_again`) and cut here (`limits`, on the scale of a `Range`).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 
@@ -39,6 +40,34 @@ PAIRS_AT_ONCE = 3000  # rows up to which Kendall keeps a sign matrix (4 bytes a 
 _CELLS = 1_000_000  # weights at a time: about ten arrays of this size are alive, 80 MB
 _WITHIN = -1 + 1e-9, 1 - 1e-9  # where the scale of atanh is cut
 _PERFECT = float(np.arctanh(1 - 2e-9))
+
+
+@dataclass(frozen=True)
+class Range:
+    """Where a statistic can lie; its middle is what chance reaches. sizes: the rows or pairs that a share of
+    decisions is counted on, or the failed and the passed rows that AUC and balanced accuracy compare."""
+
+    low: float = -1.0
+    high: float = 1.0
+    sizes: tuple[int, ...] = ()
+
+    @property
+    def middle(self) -> float:
+        return (self.low + self.high) / 2
+
+
+Q, SHARE = Range(-3.0, 3.0), Range(0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """A statistic that knows where it lies."""
+
+    statistic: Statistic
+    within: Range = SHARE
+
+    def __call__(self, counts: Vector) -> Vector:
+        return self.statistic(counts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,10 +140,9 @@ def interval_of(agreement: Agreement, *, rounds: int = 2000, confidence: float =
     if agreement.reason:
         return Interval(np.nan, np.nan, value, 0, 0, documents, agreement.reason)
     samples, undefined = agreement.resample(rounds, seed)
-    drawn = defined(samples[0])
-    if drawn is None:
-        return Interval(np.nan, np.nan, value, rounds, undefined, documents, too_often(undefined, rounds))
-    return Interval(*limits(drawn, agreement, confidence), value, rounds, undefined, documents)
+    ends = limits(samples[0], value, documents, agreement.within, confidence)
+    reason = too_often(undefined, rounds) if math.isnan(ends[0]) else None
+    return Interval(*ends, value, rounds, undefined, documents, reason)
 
 
 def check(rounds: int, confidence: float) -> None:
@@ -174,8 +202,10 @@ class Estimate:
     high: float = float("nan")
 
 
-def estimates_of(statistic: Statistic, units: int, rounds: int, confidence: float, seed: int) -> list[Estimate]:
-    """The parts of a statistic on all units together, with percentile intervals from resampling these."""
+def estimates_of(
+    statistic: Statistic, units: int, within: Sequence[Range], *, rounds: int, confidence: float, seed: int
+) -> list[Estimate]:
+    """The parts of a statistic on all units together, with intervals from resampling these. within: of each part."""
     if rounds < 0 or not 0 < confidence < 1:
         raise OptionError(f"rounds {rounds}, confidence {confidence}: rounds >= 0 and confidence between 0 and 1")
     values = statistic(np.ones((1, units)))[0].tolist()
@@ -183,8 +213,8 @@ def estimates_of(statistic: Statistic, units: int, rounds: int, confidence: floa
         return [Estimate(value) for value in values]
     columns = drawn_again(statistic, units, rounds, seed).T
     return [
-        Estimate(value) if np.isnan(value) else Estimate(value, *percentiles(drawn, confidence))
-        for value, drawn in zip(values, columns, strict=True)
+        Estimate(value, *limits(drawn, value, units, where, confidence))
+        for value, drawn, where in zip(values, columns, within, strict=True)
     ]
 
 
@@ -199,16 +229,15 @@ def sums_by(units: Codes, *columns: Vector) -> Vector:
 
 @dataclass(frozen=True)
 class Agreement:
-    """The agreement of one or more judges with people, as functions of how often each document is drawn. bounds: what
-    chance reaches and how far from it values lie at most, where that is not 0 and 3 (a total) or 1."""
+    """The agreement of one or more judges with people, as functions of how often each document is drawn."""
 
-    statistics: list[Statistic]
+    statistics: Sequence[Statistic]
     values: list[float]
     documents: int
     rows: int
     total: bool  # the sum of several coefficients
     reason: str | None
-    bounds: tuple[float, float] | None = None
+    within: Range = Range()
 
     @classmethod
     def of(cls, predictions: Sequence[npt.ArrayLike], measure: Measure) -> Agreement:
@@ -238,7 +267,7 @@ class Agreement:
             reason = "one document cannot be resampled"
         elif any(np.isnan(part).any() for part in parts):
             reason = "the agreement is undefined: constant scores or too few rows"
-        return cls(statistics, values, len(kept), int(usable.sum()), total, reason)
+        return cls(statistics, values, len(kept), int(usable.sum()), total, reason, Q if total else Range())
 
     @classmethod
     def of_mean(cls, sets: Sequence[RowSet], documents: int, level: str, coefficient: str) -> Agreement:
@@ -259,16 +288,15 @@ class Agreement:
             return mean_defined(np.stack([s(counts).sum(axis=1) for s in statistics], axis=1), axis=1)[:, None]
 
         reason = "one document cannot be resampled" if documents < 2 else None
-        return cls([mean], [float(mean(whole)[0, 0])], documents, rows, coefficient == "sum", reason)
+        total = coefficient == "sum"
+        return cls([mean], [float(mean(whole)[0, 0])], documents, rows, total, reason, Q if total else Range())
 
     @classmethod
-    def of_share(
-        cls, statistic: Statistic, documents: int, rows: int, bounds: tuple[float, float] = (0.5, 0.5)
-    ) -> Agreement:
-        """One judge's share of something that is decided as people do, or another value within `bounds`."""
+    def of_share(cls, statistic: Bounded, documents: int, rows: int) -> Agreement:
+        """One judge's share of what is decided as people do, or another bounded statistic."""
         value = float(statistic(np.ones((1, documents)))[0, 0])
         reason = "one document cannot be resampled" if documents < 2 else None
-        return cls([statistic], [value], documents, rows, False, reason, bounds)
+        return cls([statistic], [value], documents, rows, False, reason, statistic.within)
 
     def resample(self, rounds: int, seed: int) -> tuple[list[Vector], int]:
         """Per judge the agreement in each round (NaN: undefined), and the rounds with anything undefined."""
@@ -284,27 +312,46 @@ class Agreement:
         """One value a round from what a statistic gave; where a total is undefined, it is that of chance."""
         if not self.total:
             return parts[:, 0]
-        return np.asarray(np.where(np.isnan(parts), self.bounds[0] if self.bounds else 0.0, parts).sum(axis=1))
+        return np.asarray(np.where(np.isnan(parts), self.within.middle, parts).sum(axis=1))
 
 
-def limits(drawn: Vector, agreement: Agreement, confidence: float) -> tuple[float, float]:
-    """The interval from resamples in which the agreement is defined."""
-    # On the scale of atanh the distribution is nearly symmetric and its width hardly depends on the value. Shares, and
-    # kappa, often reach their bound in a resample, where atanh is endless: the arc sine is not. Centred on the value,
-    # since resamples of few documents are biased towards 0; widened as Student's t is.
-    tails, n = np.array([(1 - confidence) / 2, (1 + confidence) / 2]), agreement.documents
-    middle, bound = agreement.bounds or (0.0, 3.0 if agreement.total else 1.0)
-    shares = (np.append(np.quantile(drawn, tails), agreement.values[0]) - middle) / bound
-    z = np.arcsin(np.clip(shares, -1, 1)) if agreement.bounds else np.arctanh(np.clip(shares, *_WITHIN))
+def limits(drawn: Vector, value: float, units: int, within: Range, confidence: float) -> tuple[float, float]:
+    """The interval of a value from resamples of its units; NaN where it, or most of these, is undefined."""
+    ends = np.array([*percentiles(drawn, confidence), value])
+    normal = float(scipy.special.ndtri((1 + confidence) / 2))
+    if within.sizes and not np.isnan(ends).any():
+        return _share_limits(drawn[~np.isnan(drawn)], value, units, within.sizes, normal)
+    # On the scale of atanh (for shares, of the logit) the distribution is nearly symmetric and its width hardly depends
+    # on the value; an endless range is taken as it is. Centred on the value, since resamples of few documents are
+    # biased towards the middle; widened as Student's t is.
+    bounded, reach = math.isfinite(within.high), within.high - within.middle
+    z = np.arctanh(np.clip((ends - within.middle) / reach, *_WITHIN)) if bounded else ends
     half = (z[1] - z[0]) / 2
-    if agreement.bounds is None and (abs(z[0]) < _PERFECT) != (abs(z[1]) < _PERFECT):
+    if bounded and (abs(z[0]) < _PERFECT) != (abs(z[1]) < _PERFECT):
         # A limit of perfect agreement is infinitely far: the other one counts.
         half = abs(z[2] - z[0]) if abs(z[0]) < _PERFECT else abs(z[1] - z[2])
-    half *= scipy.stats.t.ppf(tails[1], n - 1) / scipy.special.ndtri(tails[1]) * np.sqrt(n / (n - 1))
-    ends = np.array([z[2] - half, z[2] + half])
-    ends = np.sin(np.clip(ends, -np.pi / 2, np.pi / 2)) if agreement.bounds else np.tanh(ends)
-    low, high = ends * bound + middle
+    half *= scipy.stats.t.ppf((1 + confidence) / 2, units - 1) / normal * np.sqrt(units / (units - 1))
+    z = np.array([z[2] - half, z[2] + half])
+    low, high = np.tanh(z) * reach + within.middle if bounded else np.maximum(z, within.low)
     return float(low), float(high)
+
+
+def _share_limits(
+    drawn: Vector, value: float, units: int, sizes: tuple[int, ...], normal: float
+) -> tuple[float, float]:
+    """Wilson's interval of a share, or Newcombe's fifth (2006) of an AUC, which balanced accuracy is of a decision."""
+    share = np.append(np.linspace(0, 1, 10_001), value)
+
+    def variance(effect: float) -> Vector:
+        rows = np.array(sizes) / effect
+        more = max(float(rows.mean()) - 1, 0.0) * ((1 - share) / (2 - share) + share / (1 + share))
+        return np.asarray(share * (1 - share) / rows.prod() * (1 + more * (len(sizes) > 1)))
+
+    # The documents' design effect on the resamples' variance; rows a document where all resamples are alike.
+    alone = variance(1.0)[-1]
+    effect = max(1.0, drawn.var() * units / (units - 1) / alone) if alone > 0 else sum(sizes) / units
+    likely = share[np.abs(share - value) <= normal * np.sqrt(variance(effect))]
+    return float(likely.min()), float(likely.max())
 
 
 # Agreement under weights ---------------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ import numpy as np
 from ..errors import OptionError
 from .correlation import Vector, id_codes
 from .fields import json_values
-from .resampling import Estimate, estimates_of, sums_by
+from .resampling import SHARE, Estimate, estimates_of, sums_by
 
 
 class MarkedSpan(Protocol):
@@ -121,7 +121,7 @@ def span_agreement(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> SpanAgreement:
-    """A judge's spans against people's, with percentile bootstrap intervals over documents.
+    """A judge's spans against people's, with bootstrap intervals over documents (`limits`).
 
     predicted: a text on which the judge failed must be absent, not empty.
     gold: of one person, or of each of several; a text that a person did not read is absent.
@@ -242,7 +242,7 @@ def _agreement(
     def measures(drawn: Vector) -> Vector:
         return _measures(drawn @ sums, not unweighable)
 
-    estimates = estimates_of(measures, len(sums), **drawing)
+    estimates = estimates_of(measures, len(sums), [SHARE] * 11, **drawing)
     micro, macro, weighted = (Scores(*estimates[i : i + 3]) for i in range(0, 9, 3))
     return SpanAgreement(
         micro, macro, weighted, touching=estimates[9], found=estimates[10], texts=len(pairs), documents=len(sums),

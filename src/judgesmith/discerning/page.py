@@ -62,7 +62,7 @@ def render(
 ) -> str:
     """The page."""
     settings = [f"{name} {book.settings[name]}" for name in _SETTINGS if book.settings.get(name) is not None]
-    intervals = f"95 % intervals over {how.rounds} resamples of the texts" if how.rounds else "no intervals"
+    intervals = f"95 % percentile intervals over {how.rounds} resamples of texts" if how.rounds else "no intervals"
     counted = f"{len({pair.group for pair in book.pairs})} texts, {len(book.pairs)} pairs"
     lead, named = result.reactions()
     tables: list[Any] = [f"Metrics: {', '.join(result.metrics)}"] if len(result.metrics) > 1 else []

@@ -122,7 +122,7 @@ def false_alarms(result: JudgeResult) -> str:
 def show(result: JudgeResult, *, rounds: int) -> None:
     """Print the tables of one judge."""
     out = wide()
-    how = "95 % intervals over texts" if rounds else "no intervals"
+    how = "95 % percentile intervals over texts" if rounds else "no intervals"
     of = f", metrics {', '.join(result.metrics)}" if len(result.metrics) > 1 else ""
     for origin, heading in HEADINGS.items():
         if len(table := origin_table(result, origin)):

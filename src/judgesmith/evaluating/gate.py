@@ -60,14 +60,14 @@ class Gate:
         reasons = []
         for row in rows_of(rows):
             what = f"{name}, {row['aspect']}: {level} {self.coefficient}"
-            low, value = float(row["low"]), float(row["value"])
+            low, high, value = float(row["low"]), float(row["high"]), float(row["value"])
             share = 1 - row["failed"] / row["rows"]
             if share < min_coverage:
                 reasons.append(
                     f"{what} rests on {row['rows'] - row['failed']} of {row['rows']} rows, coverage {share:.1%} is "
                     f"below {min_coverage:.1%}"
                 )
-            elif math.isnan(low):
+            elif math.isnan(low) or high - low < 1e-9:
                 reasons.append(f"{what} has no interval ({text(row['reason']) or 'no resamples were drawn'})")
             elif low < self.least:
                 reasons.append(

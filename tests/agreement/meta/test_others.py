@@ -50,7 +50,11 @@ def test_documents_are_drawn_whole() -> None:
     predicted, human = np.repeat([1.0, 3.0], 50), np.repeat([1.0, 1.0], 50)
     rows = measured(predicted, human, rounds=500)
     whole = measured(predicted, human, documents=np.repeat([0, 1], 50), rounds=500)
-    assert (whole["mae_low"], whole["mae_high"]) == (0.0, 2.0)
+    # from no resample of the first document to only it, 0 to 2; about 1, with t(.975, 1) / z(.975) and sqrt(2 / 1)
+    assert (whole["mae_low"], whole["mae_high"]) == (
+        0.0,
+        pytest.approx(1 + 12.7062 / 1.959964 * math.sqrt(2), rel=1e-4),
+    )
     assert rows["mae_high"] - rows["mae_low"] < 0.5
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..correlation import Codes, Level, Vector
-from ..resampling import Agreement, Statistic, Systems, mean_drawn
+from ..resampling import Agreement, Bounded, Range, Statistic, Systems, mean_drawn
 from .inputs import Aspect, How, Units
 from .intervals import Cell
 
@@ -37,7 +37,7 @@ def accuracy(aspect: Aspect, judge: str, level: Level, how: How, *, cross: bool 
         if units.systems < 2:
             cell.reason = f"{units.systems} systems with a prediction, at least 2 are needed"
         else:
-            _bound(cell, _of_systems(x, y, units), units, units.systems**2, how)
+            _bound(cell, Bounded(_of_systems(x, y, units)), units, units.systems**2, how)
     elif pairs > MOST_PAIRS:
         cell.reason = f"{len(x)} rows make too many pairs" + "; take level sample" * (level == "pooled")
     else:
@@ -54,7 +54,8 @@ def accuracy(aspect: Aspect, judge: str, level: Level, how: How, *, cross: bool 
             epsilon = np.full(units.documents, fitted_epsilon(x, y, group))
         if cell.reason is None:
             within = _within if level == "sample" else _pooled
-            _bound(cell, within(x, y, units, epsilon + _rounding(x), half), units, len(x), how)
+            alike = within(x, y, units, epsilon + _rounding(x), half)
+            _bound(cell, Bounded(alike, Range(0.0, 1.0, (pairs,))), units, len(x), how)
     cell.skipped = every - cell.n
     return cell
 
@@ -92,7 +93,7 @@ def _groups(group: Codes) -> list[Codes]:
     return np.split(np.argsort(group, kind="stable"), np.cumsum(np.bincount(group))[:-1]) if len(group) else []
 
 
-def _bound(cell: Cell, statistic: Statistic, units: Units, cells: int, how: How) -> None:
+def _bound(cell: Cell, statistic: Bounded, units: Units, cells: int, how: How) -> None:
     agreement = Agreement.of_share(statistic, units.documents, cells)
     cell.value, cell.key = agreement.values[0], units.doc.tobytes()
     if how.rounds:

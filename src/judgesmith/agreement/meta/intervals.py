@@ -55,8 +55,9 @@ class Cell:
             self.reason = too_often(int(np.isnan(drawn).sum()), how.rounds)
             return
         self.drawn = drawn
-        self.low, self.high = limits(known, self.agreement, how.confidence)
-        self.interval = "fisher" if self.agreement.bounds is None else "arcsine"
+        of = self.agreement
+        self.low, self.high = limits(known, of.values[0], of.documents, of.within, how.confidence)
+        self.interval = "newcombe" if of.within.sizes else "fisher"
         if self.high - self.low < 1e-9:
             self.reason = "the same in every resample: an interval of no width does not mean certainty"
 

@@ -16,7 +16,7 @@ import scipy
 
 from ...errors import OptionError
 from ..correlation import Codes, Vector, id_codes, rowwise, system_means
-from ..resampling import estimates_of, sums_by
+from ..resampling import Range, estimates_of, sums_by
 from .inputs import MANY, Aspect, How, scores_of
 
 Rows = list[dict[str, Any]]
@@ -66,7 +66,7 @@ def _off_scale(
 
 
 def errors(x: Vector, y: Vector, documents: Codes, how: How) -> dict[str, float]:
-    """Mean absolute error, bias (judge less people) and root mean squared error, with percentile intervals."""
+    """Mean absolute error, bias (judge less people) and root mean squared error, with intervals (`limits`)."""
     present = ~np.isnan(x)
     gap, units = (x - y)[present], np.unique(documents[present], return_inverse=True)[1]
     sums = sums_by(units, np.abs(gap), gap, gap**2, np.ones(len(gap)))
@@ -76,7 +76,9 @@ def errors(x: Vector, y: Vector, documents: Codes, how: How) -> dict[str, float]
         return np.stack([mae / n, bias / n, np.sqrt(np.maximum(square / n, 0.0))], axis=1)
 
     rounds = how.rounds if len(y) <= MANY else min(how.rounds, 200)
-    made = zip(("mae", "bias", "rmse"), estimates_of(means, len(sums), rounds, how.confidence, how.seed), strict=True)
+    within = [Range(0.0, np.inf), Range(-np.inf, np.inf), Range(0.0, np.inf)]
+    estimates = estimates_of(means, len(sums), within, rounds=rounds, confidence=how.confidence, seed=how.seed)
+    made = zip(("mae", "bias", "rmse"), estimates, strict=True)
     return {k: v for name, e in made for k, v in ((name, e.value), (f"{name}_low", e.low), (f"{name}_high", e.high))}
 
 
