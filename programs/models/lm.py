@@ -585,13 +585,14 @@ def language_model(
             f"{lm!r} names no model; write PROVIDER/MODEL, for example openai/gpt-4o-mini, ollama_chat/llama3.1:8b or "
             "local/qwen2.5-0.5b"
         )
-    base: str | None
-    key: str | None
     if is_ollama(name):
+        from .through_ollama import ThroughOllama
+
         host = ollama_host(connection.api_base)
-        check_ollama(model, host)
-        base, key = f"{host}/v1", None
-    elif provider in OPENAI_STYLE and (base := _address(provider, connection)):
+        through = ThroughOllama(host, model, check_ollama(model, host), timeout=connection.timeout)
+        return LanguageModel(name, through, identity=host, sampling=sampling, connection=connection)
+    base: str | None
+    if provider in OPENAI_STYLE and (base := _address(provider, connection)):
         key = connection.api_key or os.environ.get(f"{provider.upper()}_API_KEY")
         if key is None and "openai" in provider:  # other servers have no business with OpenAI's key
             key = os.environ.get("OPENAI_API_KEY")

@@ -22,6 +22,7 @@ _WEIGHTS = "application/vnd.ollama.image.model"
 _STORES = ("~/.ollama/models", "/usr/share/ollama/.ollama/models", "/var/lib/ollama/models")
 _NAME_PART = re.compile(r"[A-Za-z0-9_][\w.-]*")
 
+_LONGEST = 1 << 20  # tokens that a model is taken to hold where the server does not say
 _ANSWER_WITHIN = 10.0  # seconds until the server starts to answer
 _STALLED_AFTER = 120.0  # seconds a pull may say nothing; checking a large layer's hash takes that long on a slow disk
 
@@ -55,15 +56,21 @@ def list_ollama(host: str | None = None) -> dict[str, int]:
     return {model.model or "": int(model.size or 0) for model in sorted(models, key=lambda model: model.model or "")}
 
 
-def check_ollama(model: str, host: str | None = None) -> None:
-    """Raises ModelError if the server does not answer or does not have the model, which stands with or without
-    `ollama_chat/` or `ollama/` before its name. A name without a tag means `:latest`, as Ollama itself takes it."""
+def check_ollama(model: str, host: str | None = None) -> int:
+    """The tokens of prompt and answer that a model takes; a name without a tag means `:latest`, as Ollama itself takes
+    it, with or without `ollama_chat/` or `ollama/` before it.
+
+    Raises: ModelError if the server does not answer or does not have the model.
+    """
     name, known = _bare(model), list_ollama(host)
     if _tagged(name).lower() not in map(str.lower, known):
         raise ModelError(
             f"Ollama at {ollama_host(host)} does not have the model {name}{nearest(name, known)}; fetch it with "
             f"`judgesmith get ollama_chat/{name}` or `ollama pull {name}`"
         )
+    with _client(host) as client:
+        about = client.show(name).modelinfo or {}
+        return int(about.get(f"{about.get('general.architecture')}.context_length") or _LONGEST)
 
 
 def pull_ollama(name: str, host: str | None = None, progress: Callable[[int, int, str], None] | None = None) -> None:
@@ -94,6 +101,11 @@ def pull_ollama(name: str, host: str | None = None, progress: Callable[[int, int
         )
 
 
+def is_loopback(address: str) -> bool:
+    """Whether an address is this machine's."""
+    return (urlsplit(address).hostname or "") in ("127.0.0.1", "::1", "localhost")
+
+
 def is_ollama(model: str) -> bool:
     """Whether a model's name says that an Ollama server runs it."""
     return model.startswith(("ollama_chat/", "ollama/"))
@@ -105,7 +117,7 @@ def ollama_weights(model: str, host: str | None = None) -> Path | None:
 
     The store is `OLLAMA_MODELS`, else the server's usual folders. Nothing is asked of the server.
     """
-    if not _is_loopback(ollama_host(host)):
+    if not is_loopback(ollama_host(host)):
         return None
     name, _, tag = _tagged(_bare(model)).rpartition(":")
     parts = name.split("/")
@@ -137,12 +149,13 @@ def _client(host: str | None, read_timeout: float = _ANSWER_WITHIN) -> Iterator[
         client = ollama.Client(
             address,
             timeout=httpx.Timeout(read_timeout, connect=_ANSWER_WITHIN),
-            trust_env=not _is_loopback(address),  # a proxy cannot reach a server on this machine
+            trust_env=not is_loopback(address),  # a proxy cannot reach a server on this machine
         )
     except ValueError as error:
         raise ModelError(f"{address} is not an address of an Ollama server ({error}); correct OLLAMA_HOST") from error
     try:
-        yield client
+        with client:
+            yield client
     except ollama.ResponseError as error:
         status = f" (HTTP {error.status_code})" if error.status_code > 0 else ""
         raise ModelError(f"Ollama at {address} says: {error.error}{status}") from error
@@ -155,13 +168,6 @@ def _client(host: str | None, read_timeout: float = _ANSWER_WITHIN) -> Iterator[
         raise ModelError(
             f"{address} answers, but not as Ollama does; check OLLAMA_HOST (got: {str(error).splitlines()[0]})"
         ) from error
-    finally:
-        if close := getattr(client, "close", None):  # not every 0.6 has it
-            close()
-
-
-def _is_loopback(address: str) -> bool:
-    return (urlsplit(address).hostname or "") in ("127.0.0.1", "::1", "localhost")
 
 
 def _bare(model: str) -> str:

@@ -1,6 +1,7 @@
-"""How a request reaches a model: an OpenAI-style server over our own connection, LiteLLM, or a DSPy LM object.
+"""How a request reaches a model: an OpenAI-style server over our own connection, LiteLLM, or a DSPy LM object; Ollama's
+client is in `through_ollama`.
 
-All three give the same `Reply` and raise the same two errors: `ModelError` when no call can succeed (key refused,
+All of them give the same `Reply` and raise the same two errors: `ModelError` when no call can succeed (key refused,
 unknown model), `Unanswered` when this one did not, with what is needed to decide about trying again.
 """
 
@@ -14,7 +15,7 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import aiohttp
 import orjson
@@ -197,7 +198,7 @@ class OpenAIStyle:
             raise Unanswered(f"a text of this row cannot be sent ({error})", again=False) from None
         status, headers, payload = await self._post(self._session, body)
         if status != 200:
-            self._refuse(status, payload, headers)
+            refuse(self.label, self.url, status, f"HTTP {status}: {_excerpt(payload)}", headers)
         try:
             data = orjson.loads(payload)
         except orjson.JSONDecodeError:
@@ -215,17 +216,6 @@ class OpenAIStyle:
         except (aiohttp.ClientError, OSError) as error:
             what = " ".join(str(error).split())[:300] or type(error).__name__
             raise Unanswered(f"the connection failed: {what}", again=True, reached=False) from None
-
-    def _refuse(self, status: int, payload: bytes, headers: Mapping[str, str]) -> None:
-        what = f"HTTP {status}: {_excerpt(payload)}"
-        if status in (401, 403):
-            raise ModelError(f"{self.label}: the key was refused ({what}); set the key in the environment")
-        if status in (301, 302, 303, 307, 308):
-            target = (headers.get("Location") or "another address")[:300]
-            raise ModelError(f"{self.label}: {self.url} has moved to {target}; correct --api-base")
-        if status == 404:
-            raise ModelError(f"{self.label}: not found at the server ({what}); check the name and --api-base")
-        raise Unanswered(what, again=_passes(status), after=retry_after(headers))
 
     async def close(self) -> None:
         if self._session is not None:
@@ -276,19 +266,19 @@ class ThroughLiteLLM:
             response = await litellm.acompletion(model=self.model, messages=list(request.messages), **options)
             data = response.model_dump(warnings=False)
         except (failures.AuthenticationError, failures.PermissionDeniedError, failures.NotFoundError) as error:
-            raise ModelError(f"{self.model}: {_first_line(error)}") from None
+            raise ModelError(f"{self.model}: {first_line(error)}") from None
         except failures.BadRequestError as error:
-            raise Unanswered(_first_line(error), again=False) from None
+            raise Unanswered(first_line(error), again=False) from None
         except (TimeoutError, failures.APIConnectionError, failures.Timeout) as error:
             _no_key(self.model, error)
-            raise Unanswered(_first_line(error), again=True, reached=False) from None
+            raise Unanswered(first_line(error), again=True, reached=False) from None
         except OpenAIError as error:  # LiteLLM's exceptions have no nearer base in common
             _no_key(self.model, error)
             status = getattr(error, "status_code", None) or 500
             headers = getattr(error, "litellm_response_headers", None) or {}
-            raise Unanswered(_first_line(error), again=_passes(status), after=retry_after(headers)) from None
+            raise Unanswered(first_line(error), again=_passes(status), after=retry_after(headers)) from None
         except Exception as error:  # what its providers' own readers make of an answer that they do not expect
-            raise Unanswered(f"{type(error).__name__}: {_first_line(error)}", again=False) from None
+            raise Unanswered(f"{type(error).__name__}: {first_line(error)}", again=False) from None
         return read_reply(data)
 
 
@@ -314,7 +304,7 @@ class ThroughDSPy:
             logprobs = output.get("logprobs") or {}
             logprobs = logprobs if isinstance(logprobs, dict) else logprobs.model_dump()
         except Exception as error:
-            raise Unanswered(_first_line(error), again=False) from None
+            raise Unanswered(first_line(error), again=False) from None
         choice = {"message": {"content": output.get("text")}, "logprobs": logprobs}
         return read_reply({"choices": [choice], "usage": next(iter(used.get_total_tokens().values()), {})})
 
@@ -327,8 +317,20 @@ def _no_key(model: str, error: BaseException) -> None:
     """Raises ModelError where a failure is one of a key that is not there: no later try can succeed."""
     if _KEYLESS.search(str(error)):
         raise ModelError(
-            f"{model}: there is no key for it ({_first_line(error)}); set the provider's key in the environment"
+            f"{model}: there is no key for it ({first_line(error)}); set the provider's key in the environment"
         ) from None
+
+
+def refuse(label: str, url: str, status: int, what: str, headers: Mapping[str, str]) -> NoReturn:
+    """Raises what an HTTP status stands for: ModelError where no later call can succeed, else Unanswered."""
+    if status in (401, 403):
+        raise ModelError(f"{label}: the key was refused ({what}); set the key in the environment")
+    if status in (301, 302, 303, 307, 308):
+        target = (headers.get("Location") or "another address")[:300]
+        raise ModelError(f"{label}: {url} has moved to {target}; correct --api-base")
+    if status == 404:
+        raise ModelError(f"{label}: not found at the server ({what}); check the name and --api-base")
+    raise Unanswered(what, again=_passes(status), after=retry_after(headers))
 
 
 def _passes(status: int) -> bool:
@@ -359,6 +361,6 @@ def _excerpt(payload: bytes) -> str:
     return " ".join(text[:2000].split())[:300]
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
     lines = str(error).strip().splitlines()
     return (lines[0] if lines else type(error).__name__)[:300]

@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 from misbehaving_server import MakeServer, Say
 
-from judgesmith.errors import ModelError
+from judgesmith.errors import CallError, ModelError
+from judgesmith.programs.models import engine
+from judgesmith.programs.models.lm import Capabilities, Connection, LanguageModel, language_model
 from judgesmith.programs.models.ollama import check_ollama, list_ollama, ollama_host, ollama_weights, pull_ollama
+from judgesmith.programs.models.transport import Reply, Request, TokenChoice
 
 DIGEST = "sha256:" + "ab" * 32
 
@@ -23,11 +26,24 @@ class FakeOllama:
     pull_breaks_off: bool = False
     tags_body: bytes | None = None
     url: str = ""
+    longest: int = 8192
+    token: int = 4
+    """Bytes to a token."""
+    version: tuple[int, int] = (0, 13)
+    """Since 0.12 it refuses a prompt that may not be cut, and gives log-probabilities."""
+    trouble: Say | None = None
+    asked: list[dict[str, Any]] = field(default_factory=list)
 
     def answer(self, path: str, body: dict[str, Any]) -> Say:
         if path == "/api/tags":
             models = [{"name": name, "model": name, "size": 4_900_000_000} for name in self.models]
             return Say(body=self.tags_body or json.dumps({"models": models}).encode())
+        if path == "/api/show":
+            info = {"general.architecture": "llama", "llama.context_length": self.longest}
+            return Say(body=json.dumps({"model_info": info}).encode())
+        if path == "/api/chat":
+            self.asked.append(body)
+            return self.trouble or self.chat(body)
         if path != "/api/pull":
             return Say(404, b"404 page not found")
         name = body["model"]
@@ -43,6 +59,21 @@ class FakeOllama:
                 steps += [{"status": "verifying sha256 digest"}, {"status": "success"}]
                 self.models.append(name if ":" in name else name + ":latest")
         return Say(body=b"".join(json.dumps(step).encode() + b"\n" for step in steps))
+
+    def chat(self, body: dict[str, Any]) -> Say:
+        """As the runner does it: a prompt that is too long is cut to the context, unless that is forbidden."""
+        tokens = sum(len(message["content"].encode()) for message in body["messages"]) // self.token
+        context, new = body["options"]["num_ctx"], self.version >= (0, 12)
+        if tokens > context and new and not body["truncate"]:
+            words = f"request ({tokens} tokens) exceeds the available context size ({context} tokens)"
+            return Say(400, json.dumps({"error": words}).encode())
+        text = '{"digit": 4}' if "format" in body else "4"
+        answer = {"message": {"role": "assistant", "content": text}, "done": True, "done_reason": "stop",
+                  "prompt_eval_count": min(tokens, context), "eval_count": 3}  # fmt: skip
+        if new and body.get("logprobs"):
+            likely = [{"token": "4", "logprob": -0.1}, {"token": "5", "logprob": -3.0}]
+            answer["logprobs"] = [{"token": "4", "logprob": -0.1, "bytes": [52], "top_logprobs": likely}]
+        return Say(body=json.dumps(answer).encode())
 
 
 @pytest.fixture
@@ -96,6 +127,115 @@ def test_a_model_that_is_not_pulled_names_both_commands(server: FakeOllama, name
         "did you mean 'llama3.1:8b'?",
     ):
         assert said in str(failure.value)
+
+
+# Asking it
+
+
+def model(**connection: Any) -> LanguageModel:
+    return language_model("ollama_chat/llama3.1:8b", connection=Connection(attempts=2, cache=False, **connection))
+
+
+def ask(lm: LanguageModel, size: int, text: str = "x", **given: Any) -> Reply:
+    return engine.run(lm.complete(Request([{"role": "user", "content": text * size}], 12, **given)))
+
+
+def test_the_request_is_what_ollama_documents(server: FakeOllama) -> None:
+    reply = ask(model(), 400, temperature=0.7, top_logprobs=5, sample=3)
+    assert reply == Reply("4", (TokenChoice("4", (("4", -0.1), ("5", -3.0))),), 100, 3, 0, "stop")
+    options = {"num_ctx": 4096, "num_predict": 12, "temperature": 0.7, "top_p": 1.0, "seed": 3}
+    message = {"role": "user", "content": "x" * 400}
+    assert server.asked == [
+        {"model": "llama3.1:8b", "messages": [message], "tools": [], "stream": False, "truncate": False,
+         "logprobs": True, "top_logprobs": 5, "options": options}
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("version", "logprobs"), [((0, 13), True), ((0, 5), False)])
+def test_what_the_server_can_do_is_probed(version: tuple[int, int], logprobs: bool, server: FakeOllama) -> None:
+    server.version = version
+    lm = model()
+    assert engine.run(lm.capabilities()) == Capabilities(logprobs=logprobs, json_schema=True)
+    assert server.asked[-1]["format"]["required"] == ["digit"]
+    assert (lm.meter.usage.calls, lm.meter.usage.prompt_tokens, lm.meter.usage.completion_tokens) == (
+        2,
+        14,
+        6,
+    )  # twice 29 bytes
+    assert lm.identity == server.url
+
+
+@pytest.mark.parametrize("version", [(0, 13), (0, 5)])
+@pytest.mark.parametrize(
+    ("size", "token", "longest", "contexts", "problem"),
+    [
+        (400, 4, 131072, [4096], None),
+        (20_000, 4, 131072, [8192], None),  # a third of the bytes, 256 and the answer: 6934
+        (20_000, 1, 131072, [8192, 16384, 32768], None),  # 20,000 tokens
+        (30_000, 4, 8192, [8192], None),  # more than 8192 by a third of the bytes, 7500 in truth
+        (40_000, 4, 8192, [8192], r"has (some )?10,000 tokens.* up to 12 does not fit into the 8,192 .*longer context"),
+        (32_752, 4, 8192, [8192], None),
+        (32_756, 4, 8192, [8192], "does not fit"),  # 8189 tokens, and 3 of the answer
+        (60_000, 4, 8192, [], "has some 15,000 tokens"),  # nor can it have fewer than 10,000
+        (3_000, 4, 2048, [2048], None),
+    ],
+)
+def test_a_prompt_gets_a_context_that_holds_it_or_an_error(
+    size: int, token: int, longest: int, contexts: list[int], problem: str | None, version: tuple[int, int],
+    server: FakeOllama,
+) -> None:  # fmt: skip
+    server.version, server.token, server.longest = version, token, longest
+    lm = model()
+    if problem is None:
+        assert ask(lm, size).prompt_tokens == size // token
+    else:
+        with pytest.raises(CallError, match=problem):
+            ask(lm, size)
+    assert [body["options"]["num_ctx"] for body in server.asked] == contexts
+    if problem is None:
+        assert ask(lm, 400) and server.asked[-1]["options"]["num_ctx"] == contexts[-1]  # it never shrinks
+
+
+def test_a_prompt_whose_demonstrations_an_old_server_left_out_is_no_answer(server: FakeOllama) -> None:
+    answer = {"message": {"role": "assistant", "content": "4"}, "prompt_eval_count": 900, "eval_count": 3}
+    server.trouble = Say(body=json.dumps(answer).encode())
+    assert ask(model(), 6_000).text == "4"
+    with pytest.raises(CallError, match="some 10,000 tokens"):
+        ask(model(), 40_000)
+
+
+@pytest.mark.parametrize(
+    ("trouble", "error", "words", "calls"),
+    [
+        (
+            Say(503, b'{"error": "server busy"}', headers={"Retry-After": "0"}),
+            CallError,
+            "503: server busy.* 2",
+            2,
+        ),
+        (Say(400, b'{"error": "invalid format"}'), CallError, "400: invalid format", 1),
+        (Say(hang_up=True), CallError, "the connection failed: .*2 tries", 2),
+        (Say(body=b"<html>"), CallError, "the answer is not Ollama's.*2 tries", 2),
+        (Say(body=b'{"message": {"role": "a"}, "eval_count": -1}'), CallError, "not a chat completion", 2),
+        (Say(wait=1.0), CallError, "connection failed: ReadTimeout", 2),
+        (Say(404, b'{"error": "model not found"}'), ModelError, "not found at the server", 1),
+        (Say(401, b"{}"), ModelError, "key was refused", 1),
+        (Say(307, headers={"Location": "http://evil.example"}), ModelError, "has moved to http://evil", 1),
+    ],
+)
+def test_failures_are_said_and_tried_again_where_that_can_help(
+    trouble: Say, error: type[Exception], words: str, calls: int, server: FakeOllama, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("judgesmith.programs.models.lm.random.uniform", lambda *_: 0.0)
+    server.trouble = trouble
+    with pytest.raises(error, match=words):
+        ask(model(timeout=0.3), 400)
+    assert len(server.asked) == calls
+    with pytest.raises(CallError, match="cannot be sent"):
+        ask(model(), 1, text="\ud800")
+
+
+# Finding and fetching
 
 
 def test_a_server_that_is_down_and_an_address_that_is_none_are_said(closed_port: str) -> None:

@@ -1,0 +1,113 @@
+"""How a request reaches a model of Ollama: by its client, which can say how large a context the prompt needs.
+
+Ollama's OpenAI-style interface cannot, and cuts a prompt that is longer than its context without a word.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import httpx
+import ollama
+
+from .engine import PerLoop, at_exit
+from .ollama import is_loopback
+from .transport import Reply, Request, Unanswered, first_line, read_reply, refuse
+
+SMALLEST_CONTEXT = 4096
+#: Bytes of UTF-8 to a token: hardly a text has fewer (English has 4 to 5), nor one more.
+DENSE, SPARSE = 3, 6
+#: Tokens of the model's template around the messages.
+TEMPLATE = 256
+#: How Ollama refuses: "the input length exceeds the context length", "request (9 tokens) exceeds the … context size".
+_TOO_LONG = re.compile(r"(?:\((?P<tokens>\d+) tokens\).*)?context (?:length|size|window)", re.IGNORECASE)
+
+
+class _Whole(ollama.AsyncClient):
+    """The client, asking that no prompt be cut, for which `chat` has no argument. Ollama knows it since 0.12.6."""
+
+    async def _request_raw(self, *args: Any, json: Any, **given: Any) -> Any:
+        asked = {**json, "truncate": False}
+        return await super()._request_raw(*args, json=asked, **given)  # type: ignore[no-untyped-call]
+
+
+class ThroughOllama:
+    """POST /api/chat. The context that is asked for doubles from 4096 tokens up to `longest`, what the model takes, and
+    never shrinks, because with every other size the server loads the model again."""
+
+    def __init__(self, host: str, model: str, longest: int, *, timeout: float) -> None:
+        self.host, self.model, self.longest = host, model, longest
+        self._timeout = httpx.Timeout(timeout, connect=min(timeout, 10.0))
+        self._client = PerLoop(self._connected)
+        self._context = SMALLEST_CONTEXT
+
+    def _connected(self) -> ollama.AsyncClient:
+        client = _Whole(
+            self.host,
+            timeout=self._timeout,
+            trust_env=not is_loopback(self.host),  # a proxy cannot reach a server on this machine
+            follow_redirects=False,  # it would carry prompts to a server that the user did not name
+            headers={"Accept-Encoding": "identity"},  # compressed, a short answer can unpack to any length
+        )
+        at_exit(client.close)
+        return client
+
+    async def send(self, request: Request) -> Reply:
+        try:
+            return await self._whole(request)
+        except ollama.ResponseError as error:
+            answer = getattr(error.__context__, "response", None)  # the client itself drops the headers
+            what = f"HTTP {error.status_code}: {first_line(error)}"
+            refuse(self.model, self.host, error.status_code, what, answer.headers if answer else {})
+        except (ConnectionError, httpx.TransportError) as error:
+            raise Unanswered(f"the connection failed: {first_line(error)}", again=True, reached=False) from None
+        except UnicodeEncodeError as error:  # a lone surrogate, as broken JSON lines have
+            raise Unanswered(f"a text of this row cannot be sent ({error})", again=False) from None
+        except (ValueError, TypeError, AttributeError) as error:  # what the client makes of JSON it does not expect
+            raise Unanswered(f"the answer is not Ollama's: {first_line(error)}", again=True) from None
+
+    async def _whole(self, request: Request) -> Reply:
+        """The answer to a prompt of which nothing was cut. Raises Unanswered where the model cannot hold it."""
+        size = sum(len(message["content"].encode()) for message in request.messages)
+        beside = TEMPLATE + request.max_tokens
+        expected, most = size // DENSE + beside, size + beside  # no token is less than a byte
+        tokens = f"some {size // 4:,} tokens (a quarter of its bytes)"
+        context = 0
+        while context < min(most, self.longest) and size // SPARSE < self.longest:
+            power = 1 << (max(expected, 2 * context) - 1).bit_length()
+            context = self._context = min(max(self._context, power), self.longest)
+            try:
+                reply = await self._asked(request, context)
+                # A server that cuts all the same fills the context, or counts too few tokens for the prompt's bytes.
+                full = reply.prompt_tokens + reply.completion_tokens >= context
+                if not full and (expected <= context or not 0 < reply.prompt_tokens < size // SPARSE):
+                    return reply
+            except ollama.ResponseError as error:
+                refused = _TOO_LONG.search(error.error) if error.status_code == 400 else None
+                if refused is None:
+                    raise
+                if refused["tokens"]:
+                    tokens = f"{int(refused['tokens']):,} tokens"
+        raise Unanswered(
+            f"the prompt has {tokens}, which with an answer of up to {request.max_tokens:,} does not fit into the "
+            f"{self.longest:,} that the model takes. Shorten the row's texts, show fewer demonstrations, or take a "
+            "model with a longer context",
+            again=False,
+        )
+
+    async def _asked(self, request: Request, context: int) -> Reply:
+        """The answer within a context of that many tokens."""
+        drawn = {"temperature": request.temperature, "top_p": 1.0, "seed": request.sample}
+        answer = await self._client().chat(
+            self.model,
+            request.messages,
+            format=dict(request.schema) if request.schema else None,
+            logprobs=request.top_logprobs > 0 or None,
+            top_logprobs=request.top_logprobs or None,
+            options=drawn | {"num_ctx": context, "num_predict": request.max_tokens},
+        )
+        listed = [token.model_dump() for token in answer.logprobs or ()]
+        choice = {"message": {"content": answer.message.content}, "finish_reason": answer.done_reason}
+        usage = {"prompt_tokens": answer.prompt_eval_count, "completion_tokens": answer.eval_count}
+        return read_reply({"choices": [choice | {"logprobs": {"content": listed}}], "usage": usage})
