@@ -29,6 +29,7 @@ from ..programs.models.lm import LanguageModel, check_priced, price
 from ..programs.models.transport import Reply
 from ..programs.outcome import Calibration
 from ..programs.progress import Progress, Silent
+from ..programs.readings.opening import offer
 from ..programs.refining import Refinement
 from ..signatures.values import Scale
 from .budget import Budget, BudgetShare
@@ -256,6 +257,8 @@ class Compiler:
                 f"passages that are read of each of {train + heldout:,} rows, beside the calls: {passages}; what "
                 "was read is kept on disk"
             )
+        elif name is not None and (reading := offer(name)) is not None:
+            notes.append(reading)
         return Plan(
             rows=len(labels),
             train=train,

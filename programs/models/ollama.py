@@ -111,13 +111,13 @@ def is_ollama(model: str) -> bool:
     return model.startswith(("ollama_chat/", "ollama/"))
 
 
-def ollama_weights(model: str, host: str | None = None) -> Path | None:
+def ollama_weights(model: str) -> Path | None:
     """The GGUF file of a model in the store of the Ollama server on this machine, found through the store's manifest;
     None for a server elsewhere, and for a model or a store that is not there.
 
     The store is `OLLAMA_MODELS`, else the server's usual folders. Nothing is asked of the server.
     """
-    if not is_loopback(ollama_host(host)):
+    if not is_loopback(ollama_host()):
         return None
     name, _, tag = _tagged(_bare(model)).rpartition(":")
     parts = name.split("/")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import atexit
+import math
 import re
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
@@ -40,11 +42,15 @@ _opened: dict[str, Opened] = {}
 _lock = threading.Lock()
 
 
-def readable(name: str, api_base: str | None = None) -> bool:
-    """Whether a model of that name is sure to be readable, without asking it: its weights are a file on this machine,
-    and llama.cpp is installed."""
-    return is_local(name) or (
-        is_ollama(name) and find_spec("xllamacpp") is not None and ollama_weights(name, api_base) is not None
+def offer(model: str) -> str | None:
+    """A line that offers the readings of a model which is asked through Ollama; None where its weights are not on this
+    machine, or llama.cpp is not."""
+    weights = ollama_weights(model) if is_ollama(model) and find_spec("xllamacpp") else None
+    if weights is None:
+        return None
+    return (
+        f"{model} is only asked; --reader ollama/{model.partition('/')[2]} has it read as well, in this process, which "
+        f"takes some {_needed(weights) / 1e9:.1f} GB of memory"
     )
 
 
@@ -78,10 +84,26 @@ def _weights(name: str, lm: LanguageModel) -> Path | None:
                 f"reader={name!r}: Ollama's store on this machine has no weights of that name; fetch them with `ollama "
                 "pull`, or name the store with OLLAMA_MODELS"
             )
+        needed, free = _needed(weights), free_memory()
+        if needed > free:
+            raise ModelError(
+                f"reader={name!r}: reading takes some {needed / 1e9:.1f} GB of memory, {free / 1e9:.1f} GB are free; "
+                "free more (`ollama stop` ends a model), or let a smaller one read: --reader local/qwen2.5-0.5b"
+            )
         return weights
-    if lm.weights is None and is_ollama(lm.name):
-        return ollama_weights(lm.name, lm.connection.api_base)
     return lm.weights
+
+
+def _needed(weights: Path) -> int:
+    """Bytes of memory for reading: the file's, and a third more for the texts under way."""
+    return weights.stat().st_size * 4 // 3
+
+
+def free_memory() -> float:
+    """Bytes of memory that can be had; infinite where the system does not say."""
+    with suppress(OSError, ValueError, IndexError):
+        return int(Path("/proc/meminfo").read_text(encoding="ascii").partition("MemAvailable:")[2].split()[0]) * 1024
+    return math.inf
 
 
 def _embedded(path: Path, name: str) -> Opened:
@@ -101,9 +123,10 @@ def _served(lm: LanguageModel) -> Opened:
     # An address from the environment is only in its identity.
     base = lm.connection.api_base or next(iter(re.findall(r"^https?://[^,]+", lm.identity or "")), "")
     if not base or is_ollama(lm.name):
+        own = f", or Ollama's own file of it: --reader ollama/{model}" if is_ollama(lm.name) else ""
         raise ModelError(
             f"{lm.name} does not say how likely a text is; let a small local model read the rows beside it: "
-            "--reader local/qwen2.5-0.5b"
+            f"--reader local/qwen2.5-0.5b{own}"
         )
     reader = ServedReader(base, model, key=lm.connection.api_key or "")
     try:

@@ -187,8 +187,8 @@ class Aspect(Options):
 
     method: str | None = flag(
         None,
-        "How it judges: see `judgesmith list methods`. Default: readings where the model can be read (local/…, gguf:…, "
-        "or --reader …), else active-critic.",
+        "How it judges: see `judgesmith list methods`. Default: readings where the model is in this process (local/…, "
+        "gguf:…, or --reader …), else active-critic.",
         metavar="NAME",
     )
     library_aspect: str | None = flag(

@@ -73,8 +73,7 @@ class Compile(Command, Aspect, Preset, Model, Rows, Json):
 
         if given.get("no_labels"):
             return Setup(given.get("method") or COMPARING, None)
-        base = next(iter(given.get("api_base") or ()), None)
-        return Setup.choose(given.get("method"), given.get("optimizer"), given.get("lm"), options, api_base=base)
+        return Setup.choose(given.get("method"), given.get("optimizer"), given.get("lm"), options)
 
     def run(self) -> int:
         from .run import CompileRun
@@ -163,6 +162,8 @@ def compile_judge(run: CompileRun, *, dry_run: bool = False, as_json: bool = Fal
         plan = compiler.plan(judge, labels, lm, teacher=teacher is not None)
         if not as_json:
             err.print(f"at most {plan.calls:,} calls to {escape(lm.name)}; Ctrl-C loses nothing", style="dim")
+            for note in plan.notes:
+                err.print(f"note: {note}", style="dim", markup=False)
         with Watch("compiling", plan.steps) as watch:
             made, report = replace(compiler, progress=watch, teacher=teacher).run(judge, labels, lm)
         made.save(run.output)

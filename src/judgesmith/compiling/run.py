@@ -18,8 +18,7 @@ from ..optimizers.registry import build_optimizer, optimizers
 from ..parts import Options, option, plugin
 from ..programs.capabilities import InfersTask
 from ..programs.judge import Judge
-from ..programs.models.lm import Connection, Sampling
-from ..programs.readings.opening import readable
+from ..programs.models.lm import Connection, Sampling, is_local
 from ..programs.refining import Refinable
 from ..programs.registry import judges
 from ..running.opening import benchmark_scale, column_roles, connection_of, rows_file
@@ -69,23 +68,15 @@ class Setup:
 
     @classmethod
     def choose(
-        cls,
-        method: str | None,
-        optimizer: str | None,
-        lm: str | None = None,
-        options: Iterable[str] = (),
-        *,
-        api_base: str | None = None,
+        cls, method: str | None, optimizer: str | None, lm: str | None = None, options: Iterable[str] = ()
     ) -> Setup:
-        """What was asked for, and else what is best for the model: its readings are weighed where it can be read or a
-        reader is given, unless one of the options is for a judge that is only asked. Raises OptionError for an unknown
-        method."""
+        """What was asked for, and else what is best for the model: readings are weighed where it runs in this process
+        or a reader is given, unless one of the options is for a judge that is only asked. Raises OptionError for an
+        unknown method."""
         if method is None:
             names = list(options)
             read = cls(READ, optimizer or default_optimizer(judges.get(READ)))
-            able = any(name.rpartition(".")[2] == "reader" for name in names) or (
-                lm is not None and readable(lm, api_base)
-            )
+            able = is_local(lm or "") or any(name.rpartition(".")[2] == "reader" for name in names)
             method = READ if able and all(map(read.takes, names)) else METHOD
         return cls(method, optimizer or default_optimizer(judges.get(method)))
 

@@ -318,9 +318,12 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("name", ["ollama_chat/qwen2.5:0.5b", "ollama/qwen2.5:0.5b", "ollama/library/qwen2.5:0.5b"])
-def test_weights_are_found_in_the_store_of_this_machine(store: Path, name: str) -> None:
+def test_weights_are_found_in_the_store_of_this_machine(
+    store: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert ollama_weights(name) == store / "blobs" / ("sha256-" + "ab" * 32)
-    assert ollama_weights(name, "http://gpu.example:11434") is None
+    monkeypatch.setenv("OLLAMA_HOST", "http://gpu.example:11434")
+    assert ollama_weights(name) is None
 
 
 @pytest.mark.parametrize(

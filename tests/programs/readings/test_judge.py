@@ -86,6 +86,7 @@ def test_a_score_is_the_heads_on_its_scale(head: LinearHead, percents: list[floa
         ),
         ({"reader": "openai/gpt-4o"}, "test/model", OptionError, "local/NAME, gguf:PATH, or ollama/NAME"),
         ({}, "openai/other", ModelError, "--reader local/"),
+        ({}, "ollama_chat/llama3", ModelError, "--reader ollama/llama3"),
     ],
 )
 def test_a_model_that_cannot_read_the_rows_is_refused(
@@ -138,7 +139,7 @@ def test_a_model_of_ollama_is_read_from_its_store(
     weights.write_bytes(b"GGUF")
     names: list[str] = []
 
-    def known(name: str, host: str | None = None) -> Path | None:
+    def known(name: str) -> Path | None:
         names.append(name)
         return None if "other" in name else weights
 
@@ -154,7 +155,14 @@ def test_a_model_of_ollama_is_read_from_its_store(
     assert names == ["ollama/qwen2.5:0.5b"]
     with pytest.raises(ModelError, match=r"no weights of that name.*OLLAMA_MODELS"):
         list(fitted(lm=lm, reader="ollama/other").score_many(ROWS))
-    assert opening.readable("ollama_chat/qwen2.5:0.5b") and not opening.readable("ollama_chat/other")
+    assert "--reader ollama/qwen2.5:0.5b has it read" in str(opening.offer("ollama_chat/qwen2.5:0.5b"))
+    assert opening.offer("ollama_chat/other") is None
+    monkeypatch.setattr(opening, "_opened", {})
+    monkeypatch.setattr(opening, "free_memory", lambda: 7.9e9)
+    with weights.open("r+b") as file:
+        file.truncate(6_000_000_000)
+    with pytest.raises(ModelError, match=r"takes some 8\.0 GB of memory, 7\.9 GB are free; .*--reader local/"):
+        list(judge.score_many(ROWS))
 
 
 def test_a_reader_is_not_started_as_a_model_that_answers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,6 +199,7 @@ def test_an_artifact_with_what_is_no_head_is_refused(tmp_path: Path) -> None:
         ((None, None), "gguf:/models/a.gguf", ("surface", "layers"), "readings", "none"),
         ((None, None), "local/smollm2-135m", ("variant",), "active-critic", "random-search"),
         ((None, None), "openai/gpt-4o", (), "active-critic", "random-search"),
+        ((None, None), "ollama_chat/llama3", (), "active-critic", "random-search"),
         ((None, None), "openai/gpt-4o", ("reader",), "readings", "none"),
         ((None, None), None, (), "active-critic", "random-search"),
         (("direct", "labeled-few-shot"), "local/smollm2-135m", (), "direct", "labeled-few-shot"),
