@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ...errors import ModelError
@@ -34,19 +34,12 @@ def ollama_host(host: str | None = None) -> str:
     OpenAI-style address is left out.
     """
     text = (host or os.environ.get("OLLAMA_HOST") or "127.0.0.1").strip().rstrip("/").removesuffix("/v1")
-    scheme, separator, rest = text.partition("://")
-    if not separator:
-        scheme, rest = "http", text
+    scheme, separator, rest = text.rpartition("://")
     address, slash, path = rest.partition("/")
-    if address.startswith(":"):
-        address = "127.0.0.1" + address
-    everywhere = "0.0.0.0"  # noqa: S104  # replaced, not bound to
-    if address == everywhere or address.startswith(f"{everywhere}:"):
-        address = "127.0.0.1" + address.removeprefix(everywhere)
-    has_port = ":" in address.rpartition("]")[2]
-    if not has_port and not separator:
+    address = re.sub(r"^(0\.0\.0\.0)?(?=:|$)", "127.0.0.1", address)
+    if not separator and not re.search(r":\w+$", address):
         address += ":11434"
-    return f"{scheme}://{address}{slash}{path}"
+    return f"{scheme or 'http'}://{address}{slash}{path}"
 
 
 def list_ollama(host: str | None = None) -> dict[str, int]:
@@ -101,11 +94,6 @@ def pull_ollama(name: str, host: str | None = None, progress: Callable[[int, int
         )
 
 
-def is_loopback(address: str) -> bool:
-    """Whether an address is this machine's."""
-    return (urlsplit(address).hostname or "") in ("127.0.0.1", "::1", "localhost")
-
-
 def is_ollama(model: str) -> bool:
     """Whether a model's name says that an Ollama server runs it."""
     return model.startswith(("ollama_chat/", "ollama/"))
@@ -117,7 +105,7 @@ def ollama_weights(model: str) -> Path | None:
 
     The store is `OLLAMA_MODELS`, else the server's usual folders. Nothing is asked of the server.
     """
-    if not is_loopback(ollama_host()):
+    if not _is_loopback(ollama_host()):
         return None
     name, _, tag = _tagged(_bare(model)).rpartition(":")
     parts = name.split("/")
@@ -138,6 +126,18 @@ def ollama_weights(model: str) -> Path | None:
     return None
 
 
+def reaching(address: str, timeout: float) -> dict[str, Any]:
+    """How a client reaches a server. timeout: seconds that it may say nothing."""
+    import httpx
+
+    return {
+        "timeout": httpx.Timeout(timeout, connect=min(timeout, _ANSWER_WITHIN)),
+        "trust_env": not _is_loopback(address),  # a proxy cannot reach a server on this machine
+        "follow_redirects": False,  # to a server that the user did not name
+        "headers": {"Accept-Encoding": "identity"},  # compressed, a short answer can unpack to any length
+    }
+
+
 @contextmanager
 def _client(host: str | None, read_timeout: float = _ANSWER_WITHIN) -> Iterator[ollama.Client]:
     """A client whose every failure comes out as a ModelError."""
@@ -146,11 +146,7 @@ def _client(host: str | None, read_timeout: float = _ANSWER_WITHIN) -> Iterator[
 
     address = ollama_host(host)
     try:
-        client = ollama.Client(
-            address,
-            timeout=httpx.Timeout(read_timeout, connect=_ANSWER_WITHIN),
-            trust_env=not is_loopback(address),  # a proxy cannot reach a server on this machine
-        )
+        client = ollama.Client(address, **reaching(address, read_timeout))
     except ValueError as error:
         raise ModelError(f"{address} is not an address of an Ollama server ({error}); correct OLLAMA_HOST") from error
     try:
@@ -168,6 +164,10 @@ def _client(host: str | None, read_timeout: float = _ANSWER_WITHIN) -> Iterator[
         raise ModelError(
             f"{address} answers, but not as Ollama does; check OLLAMA_HOST (got: {str(error).splitlines()[0]})"
         ) from error
+
+
+def _is_loopback(address: str) -> bool:
+    return (urlsplit(address).hostname or "") in ("127.0.0.1", "::1", "localhost")
 
 
 def _bare(model: str) -> str:

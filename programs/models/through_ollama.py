@@ -12,7 +12,7 @@ import httpx
 import ollama
 
 from .engine import PerLoop, at_exit
-from .ollama import is_loopback
+from .ollama import reaching
 from .transport import Reply, Request, Unanswered, first_line, read_reply, refuse
 
 SMALLEST_CONTEXT = 4096
@@ -38,18 +38,12 @@ class ThroughOllama:
 
     def __init__(self, host: str, model: str, longest: int, *, timeout: float) -> None:
         self.host, self.model, self.longest = host, model, longest
-        self._timeout = httpx.Timeout(timeout, connect=min(timeout, 10.0))
+        self._timeout = timeout
         self._client = PerLoop(self._connected)
         self._context = SMALLEST_CONTEXT
 
     def _connected(self) -> ollama.AsyncClient:
-        client = _Whole(
-            self.host,
-            timeout=self._timeout,
-            trust_env=not is_loopback(self.host),  # a proxy cannot reach a server on this machine
-            follow_redirects=False,  # it would carry prompts to a server that the user did not name
-            headers={"Accept-Encoding": "identity"},  # compressed, a short answer can unpack to any length
-        )
+        client = _Whole(self.host, **reaching(self.host, self._timeout))
         at_exit(client.close)
         return client
 
