@@ -52,8 +52,7 @@ class ThroughOllama:
             return await self._whole(request)
         except ollama.ResponseError as error:
             answer = getattr(error.__context__, "response", None)  # the client itself drops the headers
-            what = f"HTTP {error.status_code}: {first_line(error)}"
-            refuse(self.model, self.host, error.status_code, what, answer.headers if answer else {})
+            refuse(self.model, self.host, error.status_code, first_line(error), answer.headers if answer else {})
         except (ConnectionError, httpx.TransportError) as error:
             raise Unanswered(f"the connection failed: {first_line(error)}", again=True, reached=False) from None
         except UnicodeEncodeError as error:  # a lone surrogate, as broken JSON lines have
@@ -78,7 +77,7 @@ class ThroughOllama:
                 if not full and (expected <= context or not 0 < reply.prompt_tokens < size // SPARSE):
                     return reply
             except ollama.ResponseError as error:
-                refused = _TOO_LONG.search(error.error) if error.status_code == 400 else None
+                refused = _TOO_LONG.search(str(error)) if error.status_code == 400 else None
                 if refused is None:
                     raise
                 if refused["tokens"]:

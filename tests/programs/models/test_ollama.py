@@ -27,10 +27,8 @@ class FakeOllama:
     tags_body: bytes | None = None
     url: str = ""
     longest: int = 8192
-    token: int = 4
-    """Bytes to a token."""
-    version: tuple[int, int] = (0, 13)
-    """Since 0.12 it refuses a prompt that may not be cut, and gives log-probabilities."""
+    token: int = 4  # bytes
+    new: bool = True  # it refuses a prompt that may not be cut, and gives log-probabilities
     trouble: Say | None = None
     asked: list[dict[str, Any]] = field(default_factory=list)
 
@@ -63,14 +61,14 @@ class FakeOllama:
     def chat(self, body: dict[str, Any]) -> Say:
         """As the runner does it: a prompt that is too long is cut to the context, unless that is forbidden."""
         tokens = sum(len(message["content"].encode()) for message in body["messages"]) // self.token
-        context, new = body["options"]["num_ctx"], self.version >= (0, 12)
-        if tokens > context and new and not body["truncate"]:
+        context = body["options"]["num_ctx"]
+        if tokens > context and self.new and not body["truncate"]:
             words = f"request ({tokens} tokens) exceeds the available context size ({context} tokens)"
             return Say(400, json.dumps({"error": words}).encode())
         text = '{"digit": 4}' if "format" in body else "4"
         answer = {"message": {"role": "assistant", "content": text}, "done": True, "done_reason": "stop",
                   "prompt_eval_count": min(tokens, context), "eval_count": 3}  # fmt: skip
-        if new and body.get("logprobs"):
+        if self.new and body.get("logprobs"):
             likely = [{"token": "4", "logprob": -0.1}, {"token": "5", "logprob": -3.0}]
             answer["logprobs"] = [{"token": "4", "logprob": -0.1, "bytes": [52], "top_logprobs": likely}]
         return Say(body=json.dumps(answer).encode())
@@ -151,21 +149,16 @@ def test_the_request_is_what_ollama_documents(server: FakeOllama) -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("version", "logprobs"), [((0, 13), True), ((0, 5), False)])
-def test_what_the_server_can_do_is_probed(version: tuple[int, int], logprobs: bool, server: FakeOllama) -> None:
-    server.version = version
-    lm = model()
-    assert engine.run(lm.capabilities()) == Capabilities(logprobs=logprobs, json_schema=True)
+@pytest.mark.parametrize("new", [True, False])
+def test_what_the_server_can_do_is_probed(new: bool, server: FakeOllama) -> None:
+    server.new, lm = new, model()
+    assert engine.run(lm.capabilities()) == Capabilities(logprobs=new, json_schema=True)
     assert server.asked[-1]["format"]["required"] == ["digit"]
-    assert (lm.meter.usage.calls, lm.meter.usage.prompt_tokens, lm.meter.usage.completion_tokens) == (
-        2,
-        14,
-        6,
-    )  # twice 29 bytes
+    assert (lm.meter.usage.calls, *lm.meter.logical_tokens) == (2, 14, 6)  # twice 29 bytes
     assert lm.identity == server.url
 
 
-@pytest.mark.parametrize("version", [(0, 13), (0, 5)])
+@pytest.mark.parametrize("new", [True, False])
 @pytest.mark.parametrize(
     ("size", "token", "longest", "contexts", "problem"),
     [
@@ -177,14 +170,12 @@ def test_what_the_server_can_do_is_probed(version: tuple[int, int], logprobs: bo
         (32_752, 4, 8192, [8192], None),
         (32_756, 4, 8192, [8192], "does not fit"),  # 8189 tokens, and 3 of the answer
         (60_000, 4, 8192, [], "has some 15,000 tokens"),  # nor can it have fewer than 10,000
-        (3_000, 4, 2048, [2048], None),
     ],
 )
 def test_a_prompt_gets_a_context_that_holds_it_or_an_error(
-    size: int, token: int, longest: int, contexts: list[int], problem: str | None, version: tuple[int, int],
-    server: FakeOllama,
-) -> None:  # fmt: skip
-    server.version, server.token, server.longest = version, token, longest
+    size: int, token: int, longest: int, contexts: list[int], problem: str | None, new: bool, server: FakeOllama
+) -> None:
+    server.new, server.token, server.longest = new, token, longest
     lm = model()
     if problem is None:
         assert ask(lm, size).prompt_tokens == size // token
@@ -205,32 +196,27 @@ def test_a_prompt_whose_demonstrations_an_old_server_left_out_is_no_answer(serve
 
 
 @pytest.mark.parametrize(
-    ("trouble", "error", "words", "calls"),
+    ("trouble", "error", "words", "waits"),
     [
-        (
-            Say(503, b'{"error": "server busy"}', headers={"Retry-After": "0"}),
-            CallError,
-            "503: server busy.* 2",
-            2,
-        ),
-        (Say(400, b'{"error": "invalid format"}'), CallError, "400: invalid format", 1),
-        (Say(hang_up=True), CallError, "the connection failed: .*2 tries", 2),
-        (Say(body=b"<html>"), CallError, "the answer is not Ollama's.*2 tries", 2),
-        (Say(body=b'{"message": {"role": "a"}, "eval_count": -1}'), CallError, "not a chat completion", 2),
-        (Say(wait=1.0), CallError, "connection failed: ReadTimeout", 2),
-        (Say(404, b'{"error": "model not found"}'), ModelError, "not found at the server", 1),
-        (Say(401, b"{}"), ModelError, "key was refused", 1),
-        (Say(307, headers={"Location": "http://evil.example"}), ModelError, "has moved to http://evil", 1),
+        (Say(503, b'{"error": "busy"}', headers={"Retry-After": "9"}), CallError, r"busy .*503\) after 2 tries", [9.0]),
+        (Say(400, b'{"error": "invalid format"}'), CallError, "invalid format", []),
+        (Say(hang_up=True), CallError, "the connection failed: ", [None]),
+        (Say(body=b"<html>"), CallError, "the answer is not Ollama's", [None]),
+        (Say(wait=1.0), CallError, "connection failed: ReadTimeout", [None]),
+        (Say(401, b"{}"), ModelError, "key was refused", []),
+        (Say(307, headers={"Location": "http://evil.example"}), ModelError, "has moved to http://evil", []),
     ],
 )
 def test_failures_are_said_and_tried_again_where_that_can_help(
-    trouble: Say, error: type[Exception], words: str, calls: int, server: FakeOllama, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("judgesmith.programs.models.lm.random.uniform", lambda *_: 0.0)
+    trouble: Say, error: type[Exception], words: str, waits: list[Any], server: FakeOllama,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    asked: list[float | None] = []
+    monkeypatch.setattr("judgesmith.programs.models.lm._patience", lambda error, _: asked.append(error.after) or 0.0)
     server.trouble = trouble
     with pytest.raises(error, match=words):
         ask(model(timeout=0.3), 400)
-    assert len(server.asked) == calls
+    assert (asked, len(server.asked)) == (waits, len(waits) + 1)
     with pytest.raises(CallError, match="cannot be sent"):
         ask(model(), 1, text="\ud800")
 
