@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import atexit
-import math
 import re
 import threading
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
+
+import psutil
 
 from ...errors import CallError, MissingExtraError, ModelError, OptionError
 from ..models.files import file_sha256
@@ -84,7 +84,7 @@ def _weights(name: str, lm: LanguageModel) -> Path | None:
                 f"reader={name!r}: Ollama's store on this machine has no weights of that name; fetch them with `ollama "
                 "pull`, or name the store with OLLAMA_MODELS"
             )
-        needed, free = _needed(weights), free_memory()
+        needed, free = _needed(weights), psutil.virtual_memory().available
         if needed > free:
             raise ModelError(
                 f"reader={name!r}: reading takes some {needed / 1e9:.1f} GB of memory, {free / 1e9:.1f} GB are free; "
@@ -97,13 +97,6 @@ def _weights(name: str, lm: LanguageModel) -> Path | None:
 def _needed(weights: Path) -> int:
     """Bytes of memory for reading: the file's, and a third more for the texts under way."""
     return weights.stat().st_size * 4 // 3
-
-
-def free_memory() -> float:
-    """Bytes of memory that can be had; infinite where the system does not say."""
-    with suppress(OSError, ValueError, IndexError):
-        return int(Path("/proc/meminfo").read_text(encoding="ascii").partition("MemAvailable:")[2].split()[0]) * 1024
-    return math.inf
 
 
 def _embedded(path: Path, name: str) -> Opened:

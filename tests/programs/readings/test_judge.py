@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -158,7 +159,7 @@ def test_a_model_of_ollama_is_read_from_its_store(
     assert "--reader ollama/qwen2.5:0.5b has it read" in str(opening.offer("ollama_chat/qwen2.5:0.5b"))
     assert opening.offer("ollama_chat/other") is None
     monkeypatch.setattr(opening, "_opened", {})
-    monkeypatch.setattr(opening, "free_memory", lambda: 7.9e9)
+    monkeypatch.setattr(opening.psutil, "virtual_memory", lambda: SimpleNamespace(available=7.9e9))
     with weights.open("r+b") as file:
         file.truncate(6_000_000_000)
     with pytest.raises(ModelError, match=r"takes some 8\.0 GB of memory, 7\.9 GB are free; .*--reader local/"):
