@@ -26,6 +26,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
+import psutil
 
 from ...errors import MissingExtraError, ModelError, OptionError
 from .files import file_sha256, find_model, model_path
@@ -142,18 +143,9 @@ def thread_count() -> int:
         if not wish.isascii() or not wish.isdigit() or int(wish) < 1:
             raise OptionError(f"JUDGESMITH_THREADS={wish!r}: give a number of at least 1, or unset it")
         return int(wish)
-    if not hasattr(os, "sched_getaffinity"):
-        return os.cpu_count() or 1
-    usable = os.sched_getaffinity(0)
-    cores = set()
-    for cpu in usable:
-        # Two hardware threads of one core count once: they share the units that llama.cpp keeps busy.
-        siblings = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
-        try:
-            cores.add(siblings.read_text(encoding="ascii").strip())
-        except OSError:
-            return len(usable)
-    return len(cores) or 1
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    # Two hardware threads of one core count once: they share the units that llama.cpp keeps busy.
+    return min(psutil.cpu_count(logical=False) or usable, usable)
 
 
 def _check_gguf(path: Path) -> None:
