@@ -70,8 +70,8 @@ class TaskInference(Evaluator):
     """Reads labelled examples in mini-batches.
 
     batches: mini-batches at most (paper: 25). batch_size: examples in each (paper: 5). keep: descriptions and criteria
-    sets kept at most; reading stops when that many are there (paper: 5). text_limit: characters of a source or an
-    output that are shown, the rest is cut with "…".
+    sets at most (paper: 5), written at equal distances from all that was observed by then. text_limit: characters of a
+    source or an output that are shown, the rest is cut with "…".
     """
 
     def __init__(self, *, batches: int = 25, batch_size: int = 5, keep: int = 5, text_limit: int = 1200) -> None:
@@ -92,11 +92,13 @@ class TaskInference(Evaluator):
 
     def calls(self, rows: int) -> int:
         """Calls at most for this number of rows, retries not counted."""
-        kept = self._kept(rows)
-        return 3 * kept + (2 if kept > 1 else 0)
+        batches = min(self.batches, -(-rows // self.batch_size))
+        written = -(-batches // self._distance(batches))
+        return batches + 2 * written + (2 if written > 1 else 0)
 
-    def _kept(self, rows: int) -> int:
-        return min(self.batches, self.keep, -(-rows // self.batch_size))
+    def _distance(self, batches: int) -> int:
+        """After how many batches a description and criteria are written."""
+        return max(1, -(-batches // self.keep))
 
     async def aforward(
         self,
@@ -111,13 +113,13 @@ class TaskInference(Evaluator):
         caller). aspect: what people scored, where the labels name it. described: no is the ablation without T, in which
         criteria come from observations alone."""
         run = _Reading(self, called(lm if lm is not None else self.observe.lm), progress, described)
-        batches = [examples[i : i + self.batch_size] for i in range(0, len(examples), self.batch_size)]
-        # A batch without a description is made up for by another one, as far as the announced calls go.
-        most = 3 * self._kept(len(examples))
-        for batch in batches[: self.batches]:
-            if run.kept >= self.keep or run.asked + 3 > most or run.complete:
+        batches = [examples[i : i + self.batch_size] for i in range(0, len(examples), self.batch_size)][: self.batches]
+        for batch in batches:
+            await run.observe(self._show(batch, aspect))
+            if run.complete or run.batches == len(batches) or run.batches % self._distance(len(batches)) == 0:
+                await run.write()
+            if run.complete:
                 break
-            await run.read(self._show(batch, aspect))
         description = await run.description()
         criteria = (await run.criteria(description))[:MOST]
         if len(criteria) < FEWEST:
@@ -147,20 +149,15 @@ class _Reading:
         self, inference: TaskInference, lm: LanguageModel, progress: Callable[[str], None] | None, described: bool
     ) -> None:
         self.steps, self.lm, self.progress, self.described = inference, lm, progress, described
-        self.usage, self.notes, self.asked = Usage(), list[str](), 0
+        self.usage, self.notes = Usage(), list[str]()
         self.observations: list[str] = []
+        self.written_from = 0  # how many of them the last description and criteria rest on
         self.descriptions: list[str] = []
         self.sets: list[list[Criterion]] = []
         self.batches, self.complete = 0, False
 
-    @property
-    def kept(self) -> int:
-        """Batches that gave what was asked for."""
-        return len(self.descriptions if self.described else self.sets)
-
     async def ask(self, step: JudgePredict, what: str, **inputs: Any) -> Any | None:
         """The answer; None, and a note, where the call fails."""
-        self.asked += 1
         if self.progress is not None:
             self.progress(what)
         try:
@@ -173,19 +170,21 @@ class _Reading:
         (value,) = answer.read.values.values()
         return value
 
-    async def read(self, batch: str) -> None:
-        """One mini-batch: observations, then a description and criteria from all that was observed."""
+    async def observe(self, batch: str) -> None:
+        """What one mini-batch adds to the observations."""
         self.batches += 1
+        seen, what = "\n".join(self.observations), f"reading examples, batch {self.batches}"
+        new = await self.ask(self.steps.observe, what, earlier_observations=seen, examples=batch)
+        self.complete = new is not None and _is_complete(new) and bool(self.observations)
+        if new is not None and not self.complete:
+            self.observations.append(new.replace("COMPLETE", "").strip())
+
+    async def write(self) -> None:
+        """A description and criteria from all that was observed, if anything was since the last ones."""
+        if self.written_from == len(self.observations):
+            return
+        self.written_from = len(self.observations)
         steps, where = self.steps, f"batch {self.batches}"
-        seen = "\n".join(self.observations)
-        what = f"reading examples, {where}"
-        new = await self.ask(steps.observe, what, earlier_observations=seen, examples=batch)
-        if new is None:
-            return
-        if _is_complete(new) and (self.descriptions or self.sets):
-            self.complete = True
-            return
-        self.observations.append(new.replace("COMPLETE", "").strip())
         seen = "\n".join(self.observations)
         earlier = self.descriptions[-1] if self.descriptions else ""
         description = None

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -101,8 +102,9 @@ def test_batches_are_read_in_order_and_build_on_one_another(scripted: MakeScript
 
 @pytest.mark.parametrize("word", ["COMPLETE", "complete.", "**COMPLETE**", ' "COMPLETE"\n'])
 def test_complete_stops_early(scripted: MakeScripted, word: str) -> None:
-    lm, _ = scripted([*batch(1), (is_step("observe"), word)])
-    found = infer(lm, rows(25))
+    observed, *written = batch(1)
+    lm, _ = scripted([observed, (is_step("observe"), word), *written])
+    found = infer(lm, rows(50))  # of 10 batches every second is followed by a description, and so is the end
     assert (found.batches, found.complete) == (2, True)
     assert found.description == "Description 1."
 
@@ -199,11 +201,17 @@ def test_calls_is_an_upper_bound(scripted: MakeScripted, silent: set[str], count
         assert len(transport.requests) == most
 
 
-@pytest.mark.parametrize("options", [{"keep": 4}, {"batches": 4}])
-def test_without_descriptions_no_more_batches_are_read(scripted: MakeScripted, options: dict[str, int]) -> None:
-    lm, _ = scripted(lambda r: criteria_json(*FOUR) if "criteria" in r.messages[0]["content"] else "Words.")
-    inferred = infer(lm, rows(100), described=False, **options)
-    assert (inferred.batches, inferred.description) == (4, "")
+@pytest.mark.parametrize("described", [True, False])
+def test_all_batches_are_read_whatever_the_number_of_descriptions(scripted: MakeScripted, described: bool) -> None:
+    lm, transport = scripted(
+        lambda r: criteria_json(*FOUR) if step_of(r) in ("propose", "merge criteria") else "Words."
+    )
+    inferred = infer(lm, rows(200), described=described)
+    shown = "".join(r.messages[-1]["content"] for r in transport.requests if step_of(r) == "observe")
+    assert re.findall(r"Output (\d+)\.", shown) == [str(n) for n in range(25 * 5)]
+    steps = Counter(map(step_of, transport.requests))
+    assert [steps[name] for name in STEPS] == [25, 5, 5, 1, 1] if described else [25, 0, 5, 0, 1]
+    assert (inferred.batches, TaskInference().calls(200)) == (25, 37)  # 25 + 5 + 5 + 1 + 1
 
 
 def test_long_texts_are_cut_and_attacks_disarmed(scripted: MakeScripted) -> None:
