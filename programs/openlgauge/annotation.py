@@ -6,7 +6,7 @@ Paper: "OpeNLGauge: An Explainable Metric for NLG Evaluation with Open-Weights L
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Unpack, cast
 
@@ -59,6 +59,11 @@ class _ErrorsLayout(Layout):
     def __init__(self, forced_most: int = FORCED_MOST) -> None:
         super().__init__()
         self.forced_most = forced_most
+
+    @staticmethod
+    def flawless(demo: Mapping[str, Any]) -> bool:
+        """Whether the best of five labels is nearest to its score: no error goes with that, and only with that."""
+        return bool(demo["score"] >= 87.5)
 
     def max_tokens(self, inputs: Mapping[str, Any]) -> int:
         return OF_AN_ERROR * self.forced_most + OF_THE_REST
@@ -149,12 +154,10 @@ class AnnotationLayout(_ErrorsLayout):
 
     def answer(self, demo: Mapping[str, Any], inputs: Mapping[str, Any]) -> str | None:
         why = demo.get("explanation")
-        label = self.label_for(demo["score"])
-        # An example that breaks the rules would teach that: no error goes with the best label, and only with it.
-        errors = "No Error" if label == self.labels[-1] else demo.get("annotation")
+        errors = "No Error" if self.flawless(demo) else demo.get("annotation")
         if not why or not errors:
             return None
-        return self.form(inputs).written(disarm(errors), label, disarm(why))
+        return self.form(inputs).written(disarm(errors), self.label_for(demo["score"]), disarm(why))
 
     def example(self, demo: Mapping[str, Any]) -> str | None:
         return f"Overall: {self.label_for(demo['score'])}"
@@ -199,6 +202,10 @@ class MergeLayout(_ErrorsLayout):
             f"Answer in this form, without any other text:\n{self.form(inputs).shown()}"
         )
 
+    def answer(self, demo: Mapping[str, Any], inputs: Mapping[str, Any]) -> str | None:
+        merged = demo.get("annotation")
+        return disarm(merged) if merged and demo.get("annotations") and not self.flawless(demo) else None
+
     def read(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
         parsed = read_annotation(reply.text, output=inputs.get("output") or "")  # a merged list has no overall label
         if not parsed.errors:
@@ -241,23 +248,25 @@ class Annotator(Evaluator):
         return await self.predict.acall(**self.inputs(item, focus, show_data=show_data), **call)
 
 
+class MergePredict(JudgePredict):
+    """Its demonstrations hold what each annotator reported beside that one's score, as `criteria_scores`."""
+
+    def demos_for(self, inputs: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        return [
+            {**demo, "annotations": _reports(r.explanation for r in (demo.get("criteria_scores") or {}).values())}
+            for demo in super().demos_for(inputs)
+        ]
+
+
 class Supervisor(Evaluator):
     """One call merges what several annotators found."""
 
     def __init__(self, layout: MergeLayout | None = None) -> None:
         super().__init__()
-        self.predict = JudgePredict(MergeAnnotations, layout or MergeLayout())
+        self.predict = MergePredict(MergeAnnotations, layout or MergeLayout())
 
     def inputs(self, output: str, reported: Mapping[str, Sequence[ErrorSpan]]) -> dict[str, Any]:
-        return {
-            "output": output,
-            # Numbers in place of names: which model said it must not weigh.
-            "annotations": "\n\n".join(
-                f"Annotator {number}\n{error_list(errors)}"
-                for number, errors in enumerate(reported.values(), 1)
-                if errors
-            ),
-        }
+        return {"output": output, "annotations": _reports(map(error_list, reported.values()))}
 
     async def merge(self, output: str, reported: Mapping[str, Sequence[ErrorSpan]], lm: LanguageModel) -> Answer:
         """`merged` of the answer are FoundErrors, not grounded yet. Raises Unreadable or CallError."""
@@ -268,6 +277,11 @@ class Supervisor(Evaluator):
     ) -> dspy.Prediction:
         """`merged`: the errors, not grounded yet. reported: by annotator. Raises Unreadable or CallError."""
         return await self.predict.acall(**self.inputs(output, reported), **call)
+
+
+def _reports(lists: Iterable[str]) -> str:
+    """Lists of errors with numbers in place of their annotators' names: which model said it must not weigh."""
+    return "\n\n".join(f"Annotator {number}\n{errors}" for number, errors in enumerate(lists, 1) if errors)
 
 
 def error_list(errors: Sequence[ErrorSpan]) -> str:

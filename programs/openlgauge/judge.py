@@ -18,7 +18,7 @@ from pydantic import BeforeValidator, Field
 from ... import parts
 from ...errors import CallError, OptionError
 from ...parts import option
-from ...signatures.values import ErrorSpan, Item, Opinion, Usage, Verdict
+from ...signatures.values import CriterionScore, ErrorSpan, Item, Opinion, Usage, Verdict
 from ..aspects import Aspect, Task
 from ..judge import Judge
 from ..models.lm import Connection, LanguageModel, Sampling, language_model
@@ -252,8 +252,12 @@ class OpeNLGauge(OneAspectJudge):
         self.annotator.predict.layout = self._layout(reading)
 
     def calls_per_row(self) -> int:
-        several = len(self.members) > 1
-        return max(1, len(self.members)) + (1 if several and self.supervised == "lm" else 0)
+        return max(1, len(self.members)) + self._supervises
+
+    @property
+    def _supervises(self) -> bool:
+        """Whether a model merges what several annotators report."""
+        return len(self.members) > 1 and self.supervised == "lm"
 
     @property
     def brief(self) -> bool:
@@ -262,6 +266,9 @@ class OpeNLGauge(OneAspectJudge):
     def set_brief(self, on: bool) -> None:
         """Leave the supervisor out: it merges errors and does not touch the score."""
         self._brief = on
+
+    def stops_early(self) -> bool:
+        return self._supervises
 
     # -- judging
 
@@ -327,13 +334,15 @@ class OpeNLGauge(OneAspectJudge):
         notes = answer.read.notes
         return Opinion(values["percent"], values["label"], annotation.explanation, errors, notes=notes), answer
 
+    def _reported(self, opinions: Mapping[str, Opinion]) -> dict[str, tuple[ErrorSpan, ...]]:
+        """The errors that are to be merged, by annotator."""
+        return {name: o.errors for name, o in opinions.items() if o.errors and not (o.outlier and self.drop_outliers)}
+
     async def _merged(
         self, item: Item, opinions: Mapping[str, Opinion], lm: LanguageModel
     ) -> tuple[tuple[ErrorSpan, ...], list[str], Answer | None]:
         """The merged errors, what to note, and what the supervisor's call cost."""
-        reported = {
-            name: o.errors for name, o in opinions.items() if o.errors and not (o.outlier and self.drop_outliers)
-        }
+        reported = self._reported(opinions)
         if not reported or self._brief or self.supervised == "none" or len(reported) == 1:
             return merge_errors(reported), [], None
         try:
@@ -351,18 +360,24 @@ class OpeNLGauge(OneAspectJudge):
     # -- demonstrations and prompts
 
     def taught(self) -> list[JudgePredict]:
-        return [self.annotator.predict]  # the supervisor merges by rules that need no example
+        # While it is brief, nothing tells whether what is changed of the supervisor is for the better.
+        merging = [self.supervisor.predict] if self._supervises and not self._brief else []
+        return [self.annotator.predict, *merging]
 
     def demonstration(self, item: Item, verdict: Verdict | None) -> dict[str, Any]:
         demo = super().demonstration(item, verdict)
-        if verdict is not None and verdict.errors:
-            demo["annotation"] = error_list(verdict.errors)
+        if verdict is None or not verdict.errors:
+            return demo
+        demo["annotation"], opinions = error_list(verdict.errors), verdict.opinions
+        if len(reported := self._reported(opinions)) > 1:
+            reports = {name: CriterionScore(opinions[name].percent, error_list(e)) for name, e in reported.items()}
+            demo["criteria_scores"] = reports
         return demo
 
     def prompts(self, item: Item) -> dict[str, list[Message]]:
         inputs = self.annotator.inputs(item, self.focus(), show_data=self.show_data)
         made = {"annotator": self.annotator.predict.messages(inputs)}
-        if len(self.members) > 1 and self.supervised == "lm":
+        if self._supervises:
             shown = {"first": (ErrorSpan("(what the annotators reported)", "…", 3.0),)}
             inputs = self.supervisor.inputs(item.output, shown)
             made["supervisor (the annotators' errors follow)"] = self.supervisor.predict.messages(inputs)

@@ -179,6 +179,33 @@ def test_the_supervisor_merges_and_is_held_against_the_reports(ensemble: Any) ->
     assert len(transports["lm"].requests) == 1
 
 
+def test_a_supervisor_is_taught_what_was_merged_of_which_reports(ensemble: Any, tmp_path: Any) -> None:
+    merged = "Error 1\nLocation: opened in 1899\nExplanation: the source says 1898\nSeverity: 4"
+    other = said("Poor", ("1899", "the source says 1898, not 1899", 4), TWICE)
+    judge, transports = ensemble([said("Fair", YEAR), said("Excellent"), other], supervisor=merged)
+    shown = judge.demonstration(Item(OUTPUT, SOURCE, group="g"), judge.score(SOURCE, OUTPUT)) | {"score": 30.0}
+    judge.teach(shown)
+    judge.teach({**shown, "output": "The best of all outputs.", "score": 90.0})  # nothing is wrong, people say
+    judge.teach(judge.demonstration(Item("An output without reports."), None) | {"score": 40.0})
+    judge.save(tmp_path / "judge.json")
+    loaded = load(tmp_path / "judge.json", lm=judge.lm)
+    reports = (
+        "Annotator 1\nError 1\nLocation: in 1899\nExplanation: the source says 1898\nSeverity: 3\n\n"
+        "Annotator 2\nError 1\nLocation: 1899\nExplanation: the source says 1898, not 1899\nSeverity: 4\n\n"
+        "Error 2\nLocation: burned twice\nExplanation: the source says once\nSeverity: 2"
+    )
+    (name,) = (name for name in judge.previews(Item("…")) if name.startswith("supervisor"))
+    for group, demonstrations in (("g", []), ("h", [reports, merged])):
+        _, *turns, _ = loaded.previews(Item("The mill was sold.", "A source.", group=group))[name]
+        assert len(turns) == len(demonstrations)
+        assert all(part in turn["content"] for part, turn in zip(demonstrations, turns, strict=True))
+    next(judge.score_many([{"source": "A source.", "output": "The mill opened in 1899.", "group": "h"}]))
+    assert reports in transports["lm"].requests[-1].messages[1]["content"]
+    assert judge.stops_early() and judge.supervisor.predict in judge.taught()
+    judge.set_brief(True)  # it is not asked: no instruction of it can be tried
+    assert judge.taught() == [judge.annotator.predict]
+
+
 def test_a_supervisor_that_fails_costs_nothing_but_a_note(ensemble: Any) -> None:
     judge, _ = ensemble([said("Fair", YEAR), said("Poor", TWICE)], supervisor=Unanswered("HTTP 500", again=False))
     verdict = judge.score(SOURCE, OUTPUT)
