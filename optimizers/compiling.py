@@ -4,10 +4,11 @@ calibration, held-out agreement. What is reported comes from rows that none of t
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 import dspy
@@ -25,7 +26,7 @@ from ..programs.aspects import OVERALL
 from ..programs.capabilities import Form, HasForms, InfersTask
 from ..programs.judge import Judge
 from ..programs.models import engine
-from ..programs.models.lm import LanguageModel, check_priced, price
+from ..programs.models.lm import LanguageModel, check_priced, is_local, price
 from ..programs.models.transport import Reply
 from ..programs.outcome import Calibration
 from ..programs.progress import Progress, Silent
@@ -33,7 +34,7 @@ from ..programs.readings.opening import offer
 from ..programs.refining import Refinement
 from ..signatures.values import Scale
 from .budget import Budget, BudgetShare
-from .examples import agreement, examples_of, score_rows
+from .examples import agreement, clearly, difference, examples_of, score_rows
 from .findings import Findings, Measured
 from .fitting.outcome import fit_decision, fit_preference
 from .fitting.weights import Training, refine
@@ -138,7 +139,7 @@ class Compiler:
         self.refuse(judge, labels, lm)
         plan = self.plan(judge, labels, lm)
         splits, budget, meter = plan.parts.splits, Budget(self.options.max_calls, self.options.max_cost), lm.meter
-        share = BudgetShare(budget, lm, plan, [self._heldout_calls(judge, len(s.heldout)) for s in splits])
+        share = BudgetShare(budget, lm, plan, [plan.heldout_calls * len(s.heldout) // plan.heldout for s in splits])
         started, before, measured = time.monotonic(), meter.usage, list[Measured]()
         try:
             with self._paid_from(lm):
@@ -147,11 +148,11 @@ class Compiler:
                 calls, tokens = meter.logical, meter.logical_tokens
                 for split in splits:
                     share.for_fit()
-                    fitted = self.fit(judge, split.train, lm, plan.objective)
+                    fitted = self.fit(judge, split.train, lm, plan)
                     share.for_heldout()
                     measured.append(self._measured(fitted, split))
                 share.for_fit()
-                final = self.fit(judge, labels, lm, plan.objective) if plan.parts.crossed else measured[0].fitted
+                final = self.fit(judge, labels, lm, plan) if plan.parts.crossed else measured[0].fitted
         except BudgetError:
             raise BudgetError(
                 f"the budget of {budget} was used up before there was a judge to report on; all that compiling "
@@ -218,27 +219,34 @@ class Compiler:
             advice = f"take {groups} folds or fewer" if groups > 1 else "add rows of other documents"
             raise OptionError(f"cv is {folds}, but groups (documents) are kept whole and there are {groups}; {advice}")
 
-    def _heldout_calls(self, judge: Judge, rows: int) -> int:
-        """Calls for this number of held-out rows, by the zero-shot judge and by the compiled one."""
-        return rows * (judge.calls_per_row() + self.search.calls_per_row(judge))
-
     def plan(self, judge: Judge, labels: Labels, lm: LanguageModel | str | None, *, teacher: bool = False) -> Plan:
         """Calls, tokens and cost with a model or its name, and perhaps with a teacher. No model is called."""
         parts, passes = self.splits(labels), self.search.evaluations()
         sizes = [len(split.train) for split in parts.splits] + ([len(labels)] if parts.crossed else [])
         train, heldout = sum(sizes), sum(len(split.heldout) for split in parts.splits)
-        per_row = self.search.calls_per_row(judge)
         # The search's own zero-shot pass repeats one of the trials: answered from the disk, but counted in a budget.
         forms = len(judge.forms(logprobs=True)) if isinstance(judge, HasForms) else 0
         learns = isinstance(judge, InfersTask) and judge.infers()
         bare = self.options.refine and learns and judge.may_leave_out()
-        tried = forms + bare if forms > 1 or bare else 0
         infer = sum(self.inference.calls(n) for n in sizes) if learns else 0
         # A pass of its own writes what demonstrations show: the teacher's, or whole answers where others stop early.
         taught = passes > 1 and (teacher or self.teacher is not None or judge.stops_early())
-        judged = train * (passes + tried + taught)
-        judging = self._heldout_calls(judge, heldout)
-        scoring = judged * per_row + judging
+        name = lm if lm is None or isinstance(lm, str) else lm.name
+        dearer = None
+        for more in (_dearer(judge, name), {}):
+            dearest, second = judge.copy_for(**more), bool(more)
+            per_row = self.search.calls_per_row(dearest)
+            tried = forms + bare if forms + bare + second > 1 else 0
+            trials = train * (tried * judge.calls_per_row() + second * dearest.calls_per_row())
+            judging = heldout * (dearest.calls_per_row() + per_row)  # by the zero-shot judge and by the compiled one
+            # What leaves a judge: trials and zero-shot in each fit's equal share, and held-out rows asked for twice.
+            share = (infer + trials + train * per_row) / train * max(sizes)
+            least = PROBES + math.ceil(share) * len(sizes) + 2 * judging
+            if not second or least <= (self.options.max_calls or least):
+                break
+            dearer = f"{_words(more)} is not tried: that takes a budget of {least:,} calls"
+        judged = train * (passes + taught)
+        scoring = judged * per_row + trials + judging
         proposed = sum(self.search.proposals(judge, n) for n in sizes)
         # References are written once a document, whatever the number of passes.
         written = judge.calls_per_document() * len({r.doc_id for r in labels.rows})
@@ -248,8 +256,7 @@ class Compiler:
         prompt = scoring * (row_tokens * (1 + shown) + 250) + infer * (row_tokens * self.inference.batch_size + 300)
         prompt += proposed * (row_tokens * 8 + 1500)
         completion = scoring * 45 + infer * 150 + proposed * 300
-        name = lm if lm is None or isinstance(lm, str) else lm.name
-        notes = []
+        notes = [dearer] if dearer else []
         if passes > 1 and (why := judge.no_bootstrap()) is not None:
             notes.append(f"no bootstrapped demonstrations: {why}")
         if passages := judge.passages():
@@ -266,28 +273,30 @@ class Compiler:
             folds=len(parts.splits) if parts.crossed else 0,
             calls=scoring + infer + proposed + written + PROBES,
             heldout_calls=judging,
-            steps=judged + 2 * heldout + infer + (train if judge.fitted_always else 0),
+            steps=judged + train * (tried + second) + 2 * heldout + infer + (train if judge.fitted_always else 0),
             prompt_tokens=prompt,
             completion_tokens=completion,
             cost=None if name is None else price(name, Reply("", None, prompt, completion)),
             objective=self.objective(labels),
             parts=parts,
             notes=tuple(notes),
+            dearer=dearer,
         )
 
     # -- its stages
 
-    def fit(self, judge: Judge, train: Labels, lm: LanguageModel, by: Objective | None = None) -> Fitted:
-        """Task inference, form and search on these rows alone. by: the run's objective, that of these rows if not
-        given."""
-        by = by or self.objective(train)
+    def fit(self, judge: Judge, train: Labels, lm: LanguageModel, plan: Plan | None = None) -> Fitted:
+        """Task inference, form and search on these rows alone. plan: the run's, that of these rows if not given."""
+        plan = plan or self.plan(judge, train, lm)
+        by = plan.objective
         examples, scale = examples_of(train), Scale(*train.scale)
         student = judge.copy_for(scale=scale, sureness=None, decision=None, preference=None, provenance={})
         student.set_lm(lm)
         student.meet("" if train.aspect in OVERALL else train.aspect, [row.output for row in train.rows])
         learns = isinstance(student, InfersTask) and student.infers()
         inference = self._infer(student, examples, lm) if learns else None
-        student, forms = self._settle(student, examples, by, inferred=inference is not None)
+        more = {} if plan.dearer else _dearer(student, lm.name)
+        student, forms, dearer = self._settle(student, examples, by, more, inference is not None)
         search = self._search(by)
         program = search.compile(student, teacher=self.teacher, trainset=examples)
         record = search.record
@@ -298,7 +307,7 @@ class Compiler:
             training = Training(examples, scored.verdicts, scored.percents, search.objective, seed, self.progress)
             refined = refine(program, training)
         zero_shot = student.copy_for(calibration=Calibration.fit(record.zero_shot.percents, train.scores, scale))
-        fitted = Fitted(program, zero_shot, record, inference, forms, tuple(refined))
+        fitted = Fitted(program, zero_shot, record, inference, forms, tuple(refined), plan.dearer or dearer)
         program.calibration = Calibration.fit(fitted.percents, train.scores, scale)
         program.decision = fit_decision(fitted.percents, train)
         program.preference = fit_preference(fitted.percents, train)
@@ -311,28 +320,41 @@ class Compiler:
         return engine.run(student.infer(shown, lm, self.inference, self.progress.step))
 
     def _settle(
-        self, student: Judge, examples: Sequence[dspy.Example], by: Objective, *, inferred: bool
-    ) -> tuple[Judge, tuple[FormTrial, ...]]:
-        """The student with the form of answers that agrees best zero-shot, and what was tried."""
+        self, student: Judge, examples: Sequence[dspy.Example], by: Objective, more: Mapping[str, Any], inferred: bool
+    ) -> tuple[Judge, tuple[FormTrial, ...], str | None]:
+        """The student with the form of answers that agrees best zero-shot, what was tried, and how `more`, which takes
+        more calls a row, did on top of it. That has to be clearly better, by the search's rule for candidates."""
         if not isinstance(student, HasForms):
-            return student, ()
+            return student, (), None
         forms = student.forms(logprobs=engine.run(student.lm.capabilities()).logprobs)
         bare: Any = None
         if self.options.refine and inferred and isinstance(student, InfersTask) and student.may_leave_out():
             bare = student.without_inferred()
-        if len(forms) < 2 and bare is None:
+        if len(forms) < 2 and bare is None and not more:
             for form in forms:
                 student.settle(**form.values)
-            return student, ()
+            return student, (), None
         trials = [self._try_form(student, examples, form, by) for form in forms]
         if bare is not None:
             # What a weak model infers can mislead it: the same form is tried without.
             first = max(trials, key=FormTrial.preference).form
             trials.append(self._try_form(bare, examples, first, by, knowledge=False))
-        best = max(trials, key=FormTrial.preference)
+        best, outcome = max(trials, key=FormTrial.preference), None
+        if more:
+            trial = self._try_form(student, examples, Form({**best.form.values, **more}), by)
+            gap = difference(trial.percents, best.percents, examples, objective=by, seed=self.options.seed, rounds=1000)
+            if not (trial.disqualified or best.disqualified or clearly(gap, self.search.sure)):
+                trial = replace(trial, disqualified="it is not clearly better")
+            outcome = (
+                f"{_words(more)} was tried zero-shot, at more calls a row: {by.label} {trial.agreement.value:.2f} "
+                f"against {best.agreement.value:.2f} on the training rows; "
+                f"{'kept' if trial.disqualified is None else f'left out, since {trial.disqualified}'}"
+            )
+            trials.append(trial)
+            best = trial if trial.disqualified is None else best
         chosen = student if best.knowledge else bare
         chosen.settle(**best.form.values)
-        return chosen, tuple(trials)
+        return chosen, tuple(trials), outcome
 
     def _try_form(
         self, student: Any, examples: Sequence[dspy.Example], form: Form, by: Objective, *, knowledge: bool = True
@@ -340,11 +362,11 @@ class Compiler:
         trial = student.copy_for()
         trial.settle(**form.values)
         trial.set_brief(True)
-        words = ", ".join(f"{name} {value}" for name, value in form.values.items())
-        self.progress.stage(f"zero-shot, {words}{'' if knowledge else ', without inferred task'}", len(examples))
+        words = _words(form.values) + ("" if knowledge else ", without inferred task")
+        self.progress.stage(f"zero-shot, {words}", len(examples))
         scored = score_rows(trial, examples, self.progress)
         reached = agreement(scored.percents, examples, objective=by, seed=self.options.seed, rounds=500)
-        return FormTrial(form, knowledge, reached, unfit(scored, reached, self.search.max_failed))
+        return FormTrial(form, knowledge, reached, scored.percents, unfit(scored, reached, self.search.max_failed))
 
     def _search(self, by: Objective) -> DemonstrationSearch:
         """The optimizer of this run: its own objective, level and seed do not hold."""
@@ -369,6 +391,15 @@ class Compiler:
             lm.meter.max_calls = lm.meter.max_cost = None
             if self.teacher is not None and own is not None:
                 self.teacher.meter = own
+
+
+def _dearer(judge: Judge, model: str | None) -> Mapping[str, Any]:
+    """What is tried of a judge at more calls a row; a model inside this process, which is slow, tries nothing."""
+    return judge.dearer() if isinstance(judge, HasForms) and not is_local(model or "") else {}
+
+
+def _words(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in values.items())
 
 
 def _refuse_unscored(labels: Labels) -> None:

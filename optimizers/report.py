@@ -50,6 +50,8 @@ class Plan:
     seconds: float | None = None
     notes: tuple[str, ...] = ()
     """What will not be tried, and why."""
+    dearer: str | None = None
+    """The note on a form that takes more calls a row, where the budget forbids it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ class FormTrial:
     form: Form
     knowledge: bool
     agreement: AgreementValue
+    percents: Vector = field(repr=False, compare=False)
     disqualified: str | None = None
 
     def preference(self) -> tuple[bool, float]:
@@ -79,6 +82,8 @@ class Fitted:
     inference: Inference | None
     forms: tuple[FormTrial, ...]
     refined: tuple[Refinement, ...] = ()
+    dearer: str | None = None
+    """How a form that takes more calls a row did, where there is one."""
 
     @property
     def percents(self) -> Vector:
@@ -88,7 +93,8 @@ class Fitted:
 
     def tried(self) -> list[str]:
         """The results of what was tried beside the search, a sentence each."""
-        return [f"{r.name}: {outcome}" for r in self.refined if (outcome := r.reason or r.changed)]
+        refined = [f"{r.name}: {outcome}" for r in self.refined if (outcome := r.reason or r.changed)]
+        return [self.dearer, *refined] if self.dearer else refined
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -53,6 +53,10 @@ class HasForms(Protocol):
         """The forms to be tried, the preferred one first (equal Q keeps it). logprobs: whether the model gives
         log-probabilities. Raises OptionError for a form that needs them and cannot have them."""
 
+    def dearer(self) -> Mapping[str, Any]:
+        """What is tried on top of the best form at more calls a row, and taken where it agrees clearly better; nothing
+        where there is no such thing."""
+
     def settle(self, **form: Any) -> None:
         """Fix the form of answers: `Form.values`."""
 

@@ -167,7 +167,9 @@ class Study:
         """The judge to be fitted, how, and the labels to learn from."""
         run, part = self.compile_run(cell), self.parts[cell.seed]
         train = part.train(cell.train)
-        return run.judge(train.aspect), replace(run.compiler(train), heldout=part.heldout), train
+        compiler = run.compiler(train)
+        options = compiler.options.model_copy(update={"max_calls": self.config.max_calls})
+        return run.judge(train.aspect), replace(compiler, heldout=part.heldout, options=options), train
 
     def plan(self, cell: Cell) -> Plan:
         """An upper bound of what a cell does, repeats of unreadable answers left aside. No model is called."""

@@ -52,10 +52,11 @@ class ActiveCritic(Judge):
     paper: ClassVar[str] = "Large Language Models Are Active Critics in NLG Evaluation"
 
     class Options(Judge.Options):
-        variant: Variant = option(
-            "coarse",
+        variant: Literal[Variant, "auto"] = option(
+            "auto",
             "vanilla: demonstrations only; coarse: task and criteria in the prompt; fine: a score for each criterion "
-            "first.",
+            "first, in a call of its own; auto is coarse, or with a model behind an API or in Ollama fine, where that "
+            "agrees clearly better with the labels.",
         )
         explain: Literal[Explain, "auto"] = option(
             "auto",
@@ -86,7 +87,7 @@ class ActiveCritic(Judge):
     class Fitted(Judge.Fitted):
         combination: Combination | None = option(None, "Weights of the criteria and the share of OS-E's score.")
 
-    def __init__(self, variant: Variant = "coarse", **given: Any) -> None:
+    def __init__(self, variant: Literal[Variant, "auto"] = "auto", **given: Any) -> None:
         super().__init__(variant=variant, **given)
         self.combination: Combination | None = None
         self._build()
@@ -118,14 +119,20 @@ class ActiveCritic(Judge):
         return ["none"] if self.variant == "vanilla" else ["before", "after"]
 
     def settle(self, **form: Any) -> None:
-        """Fix the form of answers. Demonstrations and instructions stay: they are kept as fields, not as texts. Fitted
-        weights go: they were fitted to answers of another form."""
-        self.choose(**form)
+        """Fix variant and form of answers. Demonstrations and instructions stay: they are kept as fields, not as texts.
+        Fitted weights go: they were fitted to answers of another form."""
+        self.choose(**({"variant": self._own} | form))
         self.combination = None
         before = {name: (p.demos, p.signature) for name, p in self.named_predictors()}
         self._build()
         for name, predictor in self.named_predictors():
-            predictor.demos, predictor.signature = before[name]
+            if name in before:
+                predictor.demos, predictor.signature = before[name]
+
+    @property
+    def _own(self) -> Variant:
+        """The variant that it is, or that it begins with where the labels are to decide."""
+        return "coarse" if self.variant == "auto" else cast(Variant, self.variant)
 
     def as_variant(self, variant: Variant) -> Self:
         """The same judge, as another variant without demonstrations; what only the fine one has goes."""
@@ -157,6 +164,8 @@ class ActiveCritic(Judge):
         known = self.knowledge
         known.description = known.description or inferred.description
         known.criteria = known.criteria or inferred.criteria
+        if self.variant == "auto" and not known.criteria:
+            self.choose(variant=self._own)
         if self.variant == "fine" and not known.criteria:
             raise OptionError(
                 f"{lm.name} named no criteria that could be read ({'; '.join(inferred.notes) or 'empty answers'}); "
@@ -178,9 +187,13 @@ class ActiveCritic(Judge):
         # said only with the paper's.
         return forms[:3] if len(forms) == 4 else forms
 
+    def dearer(self) -> dict[str, Any]:
+        """The fine variant, where none was asked for; see `capabilities.HasForms`."""
+        return {"variant": "fine"} if self.variant == "auto" and self.use_criteria else {}
+
     def may_leave_out(self) -> bool:
         """Whether coarse prompts are to be tried without task and criteria, too."""
-        return bool(self.variant == "coarse" and self.use_task and self.use_criteria)
+        return bool(self._own == "coarse" and self.use_task and self.use_criteria)
 
     def without_inferred(self) -> Self:
         """A copy whose prompts leave out the task, and the criteria but for the fine variant."""
@@ -188,7 +201,7 @@ class ActiveCritic(Judge):
 
     def _variants(self, wanted: Sequence[str]) -> list[str]:
         """Of these, the ones that it can be tried in beside its own."""
-        return [v for v in wanted if v != self.variant and (v != "fine" or self.use_criteria)]
+        return [v for v in wanted if v != self._own and (v != "fine" or self.use_criteria)]
 
     def most_calls_per_row(self, *, variants: Sequence[str] = ()) -> int:
         """Calls a row at most, whatever variant a search takes."""
@@ -199,7 +212,7 @@ class ActiveCritic(Judge):
         """Its variant, whether task and criteria stand in the prompt, and which of the criteria."""
         known, space = self.knowledge, list[Choice]()
         # Without a task and criteria the variants have one prompt.
-        tried = [self.variant, *(self._variants(variants) if known.criteria else [])]
+        tried = [self._own, *(self._variants(variants) if known.criteria else [])]
         if len(tried) > 1:
             space.append(Choice("variant", tuple(tried)))
         informed = tuple(v for v in tried if v != "vanilla")
@@ -315,7 +328,7 @@ class ActiveCritic(Judge):
         if self.variant == "fine" and not self.knowledge.criteria:
             raise OptionError("the fine variant needs criteria: compile it from labels, or give them with criteria=…")
         able = await lm.capabilities()
-        if self.reading == "auto" or self.explain == "auto":
+        if "auto" in (self.variant, self.reading, self.explain):
             self.settle(
                 explain=self._explains()[0],
                 reading=("expected" if able.logprobs else "said") if self.reading == "auto" else self.reading,

@@ -20,6 +20,8 @@ from judgesmith.programs.artifact import dumps
 from judgesmith.testing.optimizers import truth
 
 Compiled = Callable[..., tuple[js.Judge, CompileReport]]
+TWO = [js.Criterion("Clarity", "is clear"), js.Criterion("Truth", "is true")]
+CRITERIA = "Clarity: So. Score: 50\nTruth: So. Score: 50"
 
 
 @pytest.fixture
@@ -217,6 +219,50 @@ def test_a_form_of_answers_that_fails_is_not_chosen(server: Any, fake: Any, comp
     assert judge.options()["explain"] == "after"
 
 
+@pytest.mark.parametrize("right", ["fine", "coarse", "both"])
+def test_the_fine_variant_is_kept_where_it_is_clearly_better(
+    right: str, server: Any, fake: Any, compiled: Compiled, labels: Labels
+) -> None:
+    human = truth(labels)
+
+    def score(ask: Any) -> float:
+        wrong = right not in ("both", "fine" if "criteria_scores" in ask.text else "coarse")
+        return int(ask.mark[1:]) * 37 % 101 if wrong else human[ask.mark]
+
+    server.answer = lambda ask: CRITERIA if ask.step == "criteria" else fake.judging(score)(ask)
+    judge = js.ActiveCritic(explain="before", reading="said", task="Judge.", criteria=TWO)
+    plan = Compiler(search=js.CorrelationRandomSearch(candidates=0)).plan(judge, labels, "openai/fake")
+    made, report = compiled(labels, judge, candidates=0)
+    assert (made.options()["variant"], report.heldout.q) == (right.replace("both", "coarse"), pytest.approx(3.0))
+    assert [form.get("variant") for form in made.provenance["forms"]] == [None, "fine"]
+    value, other = (f"{form['q']:.2f}" for form in reversed(made.provenance["forms"]))
+    outcome = "kept" if right == "fine" else "left out, since it is not clearly better"
+    note = f"variant fine was tried zero-shot, at more calls a row: Q {value} against {other} on the training rows; "
+    assert note + outcome in report.notes and note + outcome in made.provenance["notes"]
+    assert made.provenance["cost"]["calls"] <= plan.calls
+    # Embedded models try nothing dearer.
+    coarse = Compiler(search=None).plan(js.ActiveCritic("coarse"), labels, None).calls
+    assert Compiler(search=None).plan(js.ActiveCritic(), labels, "local/qwen2.5-0.5b").calls == coarse
+
+
+def test_a_budget_without_room_for_the_fine_variant_keeps_coarse_and_says_so(
+    server: Any, compiled: Compiled, labels: Labels
+) -> None:
+    judge = js.ActiveCritic(explain="before", reading="said", task="Judge.", criteria=TWO)
+    # Probes, a coarse and a fine trial and zero-shot of 36 rows, 12 held-out rows by two judges and asked twice.
+    least = 5 + 36 * (1 + 2 + 2) + 12 * 2 * 2 * 2
+    for calls in (least - 1, least):
+        server.forget()
+        plan = Compiler(max_calls=calls).plan(judge, labels, "openai/fake")
+        made, report = compiled(labels, judge, max_calls=calls)
+        notes = [note for note in report.notes if "variant fine" in note]
+        assert [note in plan.notes for note in notes] == [calls < least]
+        assert ("is not tried: that takes a budget of 281 calls" in notes[0]) == (calls < least)
+        assert any(ask.step == "criteria" for ask in server.asks) == (calls == least)
+        assert (made.options()["variant"], report.heldout.reached.failed) == ("coarse", 0)
+        assert len(server.asks) <= calls
+
+
 @pytest.mark.parametrize("refined", [True, False])
 def test_nothing_beside_method_and_search_where_nothing_is_to_be_refined(
     refined: bool, compiled: Compiled, labels: Labels, monkeypatch: pytest.MonkeyPatch
@@ -261,12 +307,11 @@ def test_held_out_rows_of_a_variant_that_asks_twice_are_paid_for(
 
     def answer(ask: Any) -> Any:  # only the fine variant's second step is right
         if ask.step == "criteria":
-            return "Clarity: So. Score: 50\nTruth: So. Score: 50"
+            return CRITERIA
         return fake.judging(lambda a: human[a.mark] if "criteria_scores" in a.text else 50)(ask)
 
     server.answer = answer
-    criteria = [js.Criterion("Clarity", "is clear"), js.Criterion("Truth", "is true")]
-    judge = js.ActiveCritic("coarse", explain="before", reading="said", task="Judge.", criteria=criteria)
+    judge = js.ActiveCritic("coarse", explain="before", reading="said", task="Judge.", criteria=TWO)
     search = js.OptunaSearch(trials=40, startup=8, max_demos=2, variants=["fine"])
     assert Compiler(search=search).plan(judge, labels, None).heldout_calls == 12 * (1 + 2)
     made, report = compiled(labels, judge, optimizer=search, budget=Budget(max_calls=560))
@@ -325,11 +370,12 @@ def test_a_budget_of_money(server: Any, compiled: Compiled, labels: Labels) -> N
 @pytest.mark.parametrize(
     ("judge", "options"),
     [
+        (js.ActiveCritic(), {}),
         (js.ActiveCritic("coarse"), {}),
         (js.ActiveCritic("vanilla", explain="before"), {"optimizer": "none"}),
         (js.ActiveCritic("fine", explain="before"), {"candidates": 1}),
     ],
-    ids=["coarse", "vanilla", "fine"],
+    ids=["auto", "coarse", "vanilla", "fine"],
 )
 def test_the_plan_is_an_upper_bound(
     judge: js.Judge, options: dict[str, Any], server: Any, compiled: Compiled, labels: Labels

@@ -12,7 +12,6 @@ from judgesmith.optimizers.search.base import DemonstrationSearch
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.models.lm import Connection
 from judgesmith.testing import OptimizerContract
-from judgesmith.testing.server import FakeModel
 
 NAMES = sorted(optimizers.names())
 #: Settings that make a run short; those that race, too.
