@@ -227,7 +227,7 @@ class Compiler:
         # The search's own zero-shot pass repeats one of the trials: answered from the disk, but counted in a budget.
         forms = len(judge.forms(logprobs=True)) if isinstance(judge, HasForms) else 0
         learns = isinstance(judge, InfersTask) and judge.infers()
-        bare = self.options.refine and learns and judge.may_leave_out()
+        bare = self.options.refine and learns and judge.without_inferred() is not None
         infer = sum(self.inference.calls(n) for n in sizes) if learns else 0
         # A pass of its own writes what demonstrations show: the teacher's, or whole answers where others stop early.
         taught = passes > 1 and (teacher or self.teacher is not None or judge.stops_early())
@@ -327,9 +327,8 @@ class Compiler:
         if not isinstance(student, HasForms):
             return student, (), None
         forms = student.forms(logprobs=engine.run(student.lm.capabilities()).logprobs)
-        bare: Any = None
-        if self.options.refine and inferred and isinstance(student, InfersTask) and student.may_leave_out():
-            bare = student.without_inferred()
+        tries = self.options.refine and inferred and isinstance(student, InfersTask)
+        bare: Any = student.without_inferred() if tries else None
         if len(forms) < 2 and bare is None and not more:
             for form in forms:
                 student.settle(**form.values)

@@ -31,11 +31,8 @@ class InfersTask(Protocol):
         """Read labelled rows, in their order, and fill `knowledge`; what the user gave stays. Raises OptionError where
         the model gave nothing that can be read and the method needs it."""
 
-    def may_leave_out(self) -> bool:
-        """Whether the prompt is to be tried without what was inferred, too."""
-
-    def without_inferred(self) -> Self:
-        """A copy whose prompts leave out what was inferred."""
+    def without_inferred(self) -> Self | None:
+        """A copy whose prompts leave out what was inferred; None where that is not to be tried."""
 
 
 @dataclass(frozen=True, slots=True)

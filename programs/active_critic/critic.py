@@ -191,13 +191,10 @@ class ActiveCritic(Judge):
         """The fine variant, where none was asked for; see `capabilities.HasForms`."""
         return {"variant": "fine"} if self.variant == "auto" and self.use_criteria else {}
 
-    def may_leave_out(self) -> bool:
-        """Whether coarse prompts are to be tried without task and criteria, too."""
-        return bool(self._own == "coarse" and self.use_task and self.use_criteria)
-
-    def without_inferred(self) -> Self:
-        """A copy whose prompts leave out the task, and the criteria but for the fine variant."""
-        return self.copy_for(use_task=False, use_criteria=self.variant == "fine")
+    def without_inferred(self) -> Self | None:
+        """A copy whose prompts leave out task and criteria, of a coarse judge that shows both."""
+        both = self._own == "coarse" and self.use_task and self.use_criteria
+        return self.copy_for(use_task=False, use_criteria=False) if both else None
 
     def _variants(self, wanted: Sequence[str]) -> list[str]:
         """Of these, the ones that it can be tried in beside its own."""

@@ -173,11 +173,6 @@ class OpeNLGauge(OneAspectJudge):
     def members(self, members: Sequence[Member]) -> None:
         self.choose(annotators=members)
 
-    @property
-    def supervised(self) -> str:
-        """The option `supervisor`: "lm", the judge's model merges the annotators' errors, or "none"."""
-        return str(self.chosen.supervisor)  # type: ignore[attr-defined]  # the step has the option's name
-
     def _layout(self, reading: Reading) -> AnnotationLayout:
         return AnnotationLayout(
             reading, overall=self.overall, severity=self.severity, rules=self.rules, forced_most=self.forced_most
@@ -257,7 +252,8 @@ class OpeNLGauge(OneAspectJudge):
     @property
     def _supervises(self) -> bool:
         """Whether a model merges what several annotators report."""
-        return len(self.members) > 1 and self.supervised == "lm"
+        asked: bool = self.chosen.supervisor == "lm"  # type: ignore[attr-defined]  # the step has the option's name
+        return asked and len(self.members) > 1
 
     @property
     def brief(self) -> bool:
@@ -343,7 +339,7 @@ class OpeNLGauge(OneAspectJudge):
     ) -> tuple[tuple[ErrorSpan, ...], list[str], Answer | None]:
         """The merged errors, what to note, and what the supervisor's call cost."""
         reported = self._reported(opinions)
-        if not reported or self._brief or self.supervised == "none" or len(reported) == 1:
+        if self._brief or not self._supervises or len(reported) < 2:
             return merge_errors(reported), [], None
         try:
             answer = await self.supervisor.merge(item.output, reported, lm)

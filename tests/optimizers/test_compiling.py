@@ -388,14 +388,6 @@ def test_the_plan_is_an_upper_bound(
     assert plan.calls < 2 * made.provenance["cost"]["calls"] + 20
 
 
-def test_a_plan_says_what_the_heldout_rows_take(labels: Labels) -> None:
-    judge = js.ActiveCritic("coarse")
-    plain = Compiler().plan(judge, labels, "openai/fake")
-    assert plain.heldout_calls == 2 * plain.heldout  # zero-shot and as compiled
-    fine = Compiler(search=js.OptunaSearch(variants=["fine"])).plan(judge, labels, "openai/fake")
-    assert fine.heldout_calls == 3 * fine.heldout  # a fine judge, which may be chosen, takes two calls a row
-
-
 # -- the same again ---------------------------------------------------------------------------------------------------
 
 
