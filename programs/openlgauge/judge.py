@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, Literal, cast
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import BeforeValidator, Field
@@ -164,15 +164,6 @@ class OpeNLGauge(OneAspectJudge):
         named = {"source": task.source, "context": task.context, "output": task.output}
         return f"{task.description} " + " ".join(f"The {tag} is the {name}." for tag, name in named.items() if name)
 
-    @property
-    def members(self) -> tuple[Member, ...]:
-        """The annotators; empty where the judge's own model is the only one."""
-        return cast("tuple[Member, ...]", self.annotators)
-
-    @members.setter
-    def members(self, members: Sequence[Member]) -> None:
-        self.choose(annotators=members)
-
     def _layout(self, reading: Reading) -> AnnotationLayout:
         return AnnotationLayout(
             reading, overall=self.overall, severity=self.severity, rules=self.rules, forced_most=self.forced_most
@@ -184,15 +175,15 @@ class OpeNLGauge(OneAspectJudge):
 
     def refiners(self) -> list[Refiner]:
         """The fit of the annotators' weights, where there are several."""
-        return [self._weigh_annotators] if len(self.members) > 1 else []
+        return [self._weigh_annotators] if len(self.annotators) > 1 else []
 
     def _weigh_annotators(self, rows: TrainingRows) -> Refinement:
-        names = [member.name for member in self.members]
+        names = [member.name for member in self.annotators]
         opinions = score_matrix([v.opinions for v in rows.verdicts], names, lambda opinion: opinion.percent)
         fit = rows.ridge_weights(opinions, own=False, parts="annotators", plain="equal weights")
         if fit.reason is not None:
             return Refinement("ensemble", rows.percents, fit.to_dict(), fit.reason)
-        weighed = [replace(m, weight=round(w, 6)) for m, w in zip(self.members, fit.weights, strict=True)]
+        weighed = [replace(m, weight=round(w, 6)) for m, w in zip(self.annotators, fit.weights, strict=True)]
         self.choose(annotators=weighed)
         text = ", ".join(f"{name} {w:.2f}" for name, w in zip(names, fit.weights, strict=True))
         changed = (
@@ -204,7 +195,7 @@ class OpeNLGauge(OneAspectJudge):
     def fitted(self) -> dict[str, Any]:
         members = [
             {"model": m.model, "temperature": float(m.temperature), "weight": round(float(m.weight), 6)}
-            for m in self.members
+            for m in self.annotators
         ]
         return {"ensemble": members} if members else {}
 
@@ -216,7 +207,7 @@ class OpeNLGauge(OneAspectJudge):
     # -- models
 
     def models(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(m.model for m in self.members))
+        return tuple(dict.fromkeys(m.model for m in self.annotators))
 
     def connect(self, connection: Connection | None) -> None:
         self._connection = connection
@@ -238,7 +229,7 @@ class OpeNLGauge(OneAspectJudge):
         return opened
 
     async def prepare(self, lm: LanguageModel) -> None:
-        models = [self._model(m, lm) for m in self.members] or [lm]
+        models = [self._model(m, lm) for m in self.annotators] or [lm]
         able = [await model.capabilities() for model in models]
         reading: Reading = "said" if self.reading == "said" else "expected"
         if self.reading == "auto" and not all(a.logprobs for a in able):
@@ -247,13 +238,13 @@ class OpeNLGauge(OneAspectJudge):
         self.annotator.predict.layout = self._layout(reading)
 
     def calls_per_row(self) -> int:
-        return max(1, len(self.members)) + self._supervises
+        return max(1, len(self.annotators)) + self._supervises
 
     @property
     def _supervises(self) -> bool:
         """Whether a model merges what several annotators report."""
         asked: bool = self.chosen.supervisor == "lm"  # type: ignore[attr-defined]  # the step has the option's name
-        return asked and len(self.members) > 1
+        return asked and len(self.annotators) > 1
 
     @property
     def brief(self) -> bool:
@@ -274,8 +265,8 @@ class OpeNLGauge(OneAspectJudge):
         return Focus(self.aspect, definition, self.knowledge.description, self.low, self.high, self.leave_aside)
 
     async def ajudge(self, item: Item, lm: LanguageModel) -> Verdict:
-        members = self.members or (Member(lm.name, lm.sampling.temperature),)
-        models = [self._model(m, lm) for m in self.members] or [lm]
+        members = self.annotators or (Member(lm.name, lm.sampling.temperature),)
+        models = [self._model(m, lm) for m in self.annotators] or [lm]
         heard = await asyncio.gather(*(self._opinion(item, m, model) for m, model in zip(members, models, strict=True)))
         opinions = {m.name: opinion for m, (opinion, _) in zip(members, heard, strict=True)}
         answers = [answer for _, answer in heard]
@@ -311,7 +302,7 @@ class OpeNLGauge(OneAspectJudge):
             percent=percent,
             explanation=nearest.explanation,
             errors=errors,
-            opinions=opinions if self.members else {},
+            opinions=opinions if self.annotators else {},
             spread=spread * (self.scale.high - self.scale.low) / 100.0,
             repaired=any(a.read.repaired for a in answers),
             notes=tuple(notes),

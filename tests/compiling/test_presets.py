@@ -250,7 +250,7 @@ def test_a_judge_without_labels_takes_a_preset(name: str, cli: Any, tmp_path: Pa
     asked = {k: v for k, v in NUMBERS[name].items() if k not in ("method", "lm", "annotators")}
     assert judge.options().items() >= asked.items()
     if isinstance(judge, OpeNLGauge):
-        assert [(member.model, member.temperature) for member in judge.members] == [(a, 0.0) for a in ANNOTATORS]
+        assert [(member.model, member.temperature) for member in judge.annotators] == [(a, 0.0) for a in ANNOTATORS]
 
 
 def test_a_preset_in_a_file_is_a_name_or_a_list() -> None:

@@ -217,7 +217,7 @@ def test_what_was_fitted_comes_back_as_numbers() -> None:
     fitted = json.loads(json.dumps(judge.fitted()))
     fitted["ensemble"][0]["weight"] = 0.75
     judge.load_fitted("ensemble", fitted["ensemble"])
-    assert [m.weight for m in judge.members] == [0.75, 0.25]
+    assert [m.weight for m in judge.annotators] == [0.75, 0.25]
     for part in JUDGES.values():
         with pytest.raises(OptionError, match="takes no horoscope"):
             part(criteria=[CLARITY], aspect="Clarity").load_fitted("horoscope", {})

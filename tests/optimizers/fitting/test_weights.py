@@ -206,14 +206,14 @@ def test_a_refiner_changes_the_judge_where_weights_win(level: Any) -> None:
     assert critic.combination is not None and critic.combination.criteria == outcome.details["weights"]
     assert refine(critic, rows) == []  # its weights stay until it is compiled again
     gauge = OpeNLGauge("fluency", annotators=("a/x", "b/x", "c/x"))
-    names = [member.name for member in gauge.members]
+    names = [member.name for member in gauge.annotators]
     heard = [
         Verdict(1.0, percent=sum(row) / 3, opinions={n: Opinion(p) for n, p in zip(names, row, strict=True)})
         for row in scores.tolist()
     ]
     (outcome,) = refine(gauge, training(good, heard))
-    assert [m.weight for m in gauge.members] == outcome.details["weights"]
-    assert gauge.members[0].weight > 0.6 and outcome.details["q"] > outcome.details["plain_q"] + 0.3
+    assert [m.weight for m in gauge.annotators] == outcome.details["weights"]
+    assert gauge.annotators[0].weight > 0.6 and outcome.details["q"] > outcome.details["plain_q"] + 0.3
     assert refine(ActiveCritic("vanilla"), rows) == refine(DirectScorer("fluency"), rows) == []
 
 

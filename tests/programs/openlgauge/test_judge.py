@@ -135,7 +135,7 @@ def test_the_score_is_the_weighted_mean_and_the_spread_is_shown(ensemble: Any) -
     assert verdict.spread == pytest.approx(1.0)  # labels 5, 4, 3
     assert [o.label for o in verdict.opinions.values()] == ["Excellent", "Good", "Fair"]
     assert {e.annotators for e in verdict.errors} == {("openai/b",), ("openai/c",)}
-    judge.members = tuple(Member(m.model, weight=w) for m, w in zip(judge.members, (3, 1, 0), strict=True))
+    judge.annotators = tuple(Member(m.model, weight=w) for m, w in zip(judge.annotators, (3, 1, 0), strict=True))
     assert judge.score(SOURCE, OUTPUT).percent == pytest.approx(93.75)  # (3 * 100 + 75) / 4
 
 
