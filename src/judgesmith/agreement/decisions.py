@@ -110,9 +110,10 @@ def pairwise_when_drawn(scores: Vector, human: Vector, documents: Sequence[str])
     return Bounded(lambda counts: _share(counts @ right, counts @ pairs), Range(0.0, 1.0, (int(pairs.sum()),)))
 
 
-def mean_when_drawn(sums: Vector, sizes: Vector) -> Statistic:
-    """The mean of a value of each row, from its sum over each unit's rows and their number."""
-    return lambda counts: _share(counts @ sums, counts @ sizes)
+def mean_when_drawn(values: Vector, units: Places) -> Bounded:
+    """The mean over rows of a value in [0, 1]."""
+    sums = sums_by(units, values, np.ones(len(values)))
+    return Bounded(lambda counts: _share(*(counts @ sums).T), Range(0.0, 1.0))
 
 
 def _share(part: Vector, whole: Vector) -> Vector:

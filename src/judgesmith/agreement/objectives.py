@@ -318,10 +318,8 @@ class Closeness(_OfRows):
         result = super().reached(percents, rows)
         return replace(result, reason=None) if result.n else result  # constant scores are close to something, too
 
-    def _statistic(self, x: Vector, rows: Rows, units: Codes) -> Statistic:
-        near = 1 - np.minimum(np.abs(x - rows.human), 100.0) / 100
-        sums, sizes = (np.bincount(units, weights=w, minlength=int(units.max()) + 1) for w in (near, None))
-        return mean_when_drawn(sums, sizes)
+    def _statistic(self, x: Vector, rows: Rows, units: Codes) -> Bounded:
+        return mean_when_drawn(1 - np.minimum(np.abs(x - rows.human), 100.0) / 100, units)
 
     def _undefined(self) -> str:
         return "no rows"
