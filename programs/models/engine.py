@@ -10,10 +10,11 @@ from __future__ import annotations
 import asyncio
 import atexit
 import contextlib
+import gc
 import os
 import threading
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Coroutine, Generator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Coroutine, Generator, Iterable, Iterator
 from concurrent.futures import Future
 from typing import Any, Generic, TypeVar
 
@@ -22,12 +23,13 @@ import dspy
 T = TypeVar("T")
 R = TypeVar("R")
 
-_lock = threading.Lock()
+_lock = threading.RLock()  # a collection while it is held may end a batch that was left
 _loop: asyncio.AbstractEventLoop | None = None
 _thread: threading.Thread | None = None
 #: Makes the loop; a server takes a faster one, before the first use.
 make_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
 _closers: list[Callable[[], Coroutine[Any, Any, None]]] = []
+_batches = 0  # for which the heap is frozen
 
 
 def at_exit(closer: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -56,7 +58,7 @@ def _close() -> None:
 def _after_fork() -> None:
     # The loop's thread, and whoever held the lock, exist in the parent only.
     global _lock, _loop, _thread
-    _lock, _loop, _thread = threading.Lock(), None, None
+    _lock, _loop, _thread = threading.RLock(), None, None
     _closers.clear()
 
 
@@ -125,6 +127,25 @@ class PerLoop(Generic[T]):
         return self
 
 
+@contextlib.contextmanager
+def _heap_frozen() -> Iterator[None]:
+    """Collections of garbage leave alone what is there already: looking through the modules of DSPy and LiteLLM again
+    and again took a quarter of a row's time. Batches may overlap, and a heap that somebody else froze stays frozen."""
+    global _batches
+    with _lock:
+        ours = _batches > 0 or gc.get_freeze_count() == 0
+        if ours and not _batches:
+            gc.freeze()
+        _batches += ours
+    try:
+        yield
+    finally:
+        with _lock:
+            _batches -= ours
+            if ours and not _batches:
+                gc.unfreeze()
+
+
 class _Window(Generic[T, R]):
     """What an ordered map has read ahead: at most `4 * in_flight` items, in order, `in_flight` of them at work."""
 
@@ -154,7 +175,8 @@ class _Window(Generic[T, R]):
             with dspy.context(disable_history=True):  # of many rows, no prompts are kept; see `as_dspy.Quiet`
                 return await self._worker(item)
 
-    def cancel(self) -> None:
+    def close(self) -> None:
+        """Cancel what is under way."""
         for future in self.pending:
             future.cancel()
 
@@ -170,7 +192,7 @@ def ordered_map(worker: Callable[[T], Awaitable[R]], items: Iterable[T], *, in_f
     _outside_the_loop()
     source = iter(items)
     window = _Window(worker, in_flight)
-    try:
+    with _heap_frozen(), contextlib.closing(window):
         while True:
             while window.reads_on:
                 try:
@@ -185,8 +207,6 @@ def ordered_map(worker: Callable[[T], Awaitable[R]], items: Iterable[T], *, in_f
             window.pending.popleft()
         if window.broken is not None:
             raise window.broken
-    finally:
-        window.cancel()
 
 
 async def aordered_map(
@@ -196,7 +216,7 @@ async def aordered_map(
     caller's. Close the generator (`contextlib.aclosing`) where it is left early: that cancels what is under way."""
     source = aiter(items if isinstance(items, AsyncIterable) else _as_async(items))
     window = _Window(worker, in_flight)
-    try:
+    with _heap_frozen(), contextlib.closing(window):
         while True:
             while window.reads_on:
                 try:
@@ -211,8 +231,6 @@ async def aordered_map(
             window.pending.popleft()
         if window.broken is not None:
             raise window.broken
-    finally:
-        window.cancel()
 
 
 async def _as_async(items: Iterable[T]) -> AsyncGenerator[T, None]:

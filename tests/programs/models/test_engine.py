@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import gc
 import subprocess
 import sys
 import threading
@@ -211,6 +212,25 @@ def test_leaving_early_cancels_what_is_under_way() -> None:
         break
     engine.run(wait(0.01))
     assert now == 0
+
+
+def test_what_was_there_before_is_no_garbage_while_any_map_goes_on() -> None:
+    first, second = (engine.ordered_map(same, range(9), in_flight=1) for _ in range(2))
+    next(first)
+    next(second)
+    first.close()
+    assert gc.get_freeze_count() > 0
+    second.close()
+    assert gc.get_freeze_count() == 0
+
+
+def test_a_heap_that_the_caller_froze_stays_so() -> None:
+    gc.freeze()
+    try:
+        assert list(engine.ordered_map(same, range(3), in_flight=1)) == [0, 1, 2]
+        assert gc.get_freeze_count() > 0
+    finally:
+        gc.unfreeze()
 
 
 def test_system_exit_in_the_source_leaves_the_engine_alive() -> None:
