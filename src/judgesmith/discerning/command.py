@@ -88,9 +88,6 @@ class Discern(Command, Preset, Model, Rows, Json):
 
         how = DiscernOptions(**self.more("run"))
         where = connection_of(ReachOptions(**self.more("lm")), self.api_base)
-        if how.weights_form is not None:
-            self._write_form(how)
-            return 0
         source = self.good_texts or how.texts
         if self.judge is None or source is None:
             raise OptionError(
@@ -141,26 +138,6 @@ class Discern(Command, Preset, Model, Rows, Json):
             raise OptionError(f"-o {output}: pairs and scores are JSON lines; name it .jsonl")
         if output is not None and output.exists() and Path(source).exists() and output.samefile(source):
             raise OptionError(f"-o {output} is the file of texts; name another")
-
-    def _write_form(self, how: DiscernOptions) -> None:
-        """The form for experts' weights of the paper's perturbations for the task, or of those that are named."""
-        from ..datasets.perturbations.registry import PERTURBATIONS, find_perturbations
-        from ..running.console import out
-        from ..running.plain import clean
-        from .rewriting import written_perturbations
-        from .weights import write_form
-
-        path = how.weights_form
-        assert path is not None
-        known = {**PERTURBATIONS, **written_perturbations(None)}
-        named = find_perturbations(self.perturb or ["paper"], known, how.task())
-        chosen = [made for made, _ in named if made.kind == "degradation"]
-        write_form(path, how.metrics, chosen)
-        out.print(
-            clean(f"Wrote {path}: {len(chosen)} perturbations, {len(how.metrics)} metrics. Each expert marks one "
-                  "metric for each perturbation in a copy; put the copies into a folder and give it with --weights "
-                  "FOLDER"), markup=False, soft_wrap=True,
-        )  # fmt: skip
 
     def _tell(self, subject: Subject, texts: Texts, book: Book, how: DiscernOptions, result: JudgeResult) -> None:
         """The report, and the result as JSON or as tables."""

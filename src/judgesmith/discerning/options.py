@@ -49,11 +49,8 @@ class DiscernOptions(Limits):
     )
     weights: Path | None = option(
         None,
-        "Experts' weight of each metric by perturbation, a .csv, or a folder of filled-in forms, one an expert; "
-        "none: our own table (see src/judgesmith/agreement/discernment.py).",
-    )
-    weights_form: Path | None = option(
-        None, "Write a form for such weights, a .csv, for the metrics and perturbations of this command."
+        "Experts' weight of each metric by perturbation, a .csv; none: our own table (see "
+        "src/judgesmith/agreement/discernment.py).",
     )
     form: Form = option(
         "normalised",
