@@ -19,7 +19,6 @@ from judgesmith.agreement.significance import (
     krippendorff_alpha,
     paired_bootstrap,
     permutation_test,
-    williams_test,
 )
 from judgesmith.errors import OptionError
 
@@ -172,29 +171,6 @@ def test_resamples_beyond_zero_on_the_other_side_are_no_evidence() -> None:
 
 
 # Formulas ------------------------------------------------------------------------------------------------------------
-
-
-def test_williams_against_r():
-    # p-values of psych::r.test (R) for these random tables, recorded in the tests of danieldeutsch/nlpstats
-    state = np.random.RandomState(12)
-    x, y, z = (state.random_sample((9, 5)) for _ in range(3))
-    r = [abs(pooled(s.ravel(), t.ravel())) for s, t in ((x, z), (y, z), (x, y))]
-    assert williams_test(*r, 45).p == pytest.approx(0.5433956, abs=1e-6)
-    x, y, z = (state.random_sample((9, 5)).mean(axis=1) for _ in range(3))
-    assert williams_test(*(pooled(s, t, "spearman") for s, t in ((x, z), (y, z), (x, y))), 9).p == pytest.approx(
-        0.9317423, abs=1e-6
-    )
-
-
-def test_williams_is_symmetric_and_knows_its_limits():
-    assert williams_test(0.3, 0.5, 0.4, 21).p == pytest.approx(williams_test(0.5, 0.3, 0.4, 21).p) != 1
-    assert williams_test(0.5, 0.5, 1.0, 21).p == 1
-    assert math.isnan(williams_test(0.5, 0.3, 0.4, 3).p)
-    assert math.isnan(williams_test(math.nan, 0.3, 0.4, 30).p)
-    with pytest.raises(OptionError, match="no three variables"):
-        williams_test(0.9, -0.9, 0.9, 30)
-    with pytest.raises(OptionError, match=r"lies in -1\.\.1"):
-        williams_test(1.2, 0.3, 0.4, 30)
 
 
 def test_holm_by_hand():

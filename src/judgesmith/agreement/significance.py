@@ -200,31 +200,6 @@ def _agreements(x: Vector, y: Vector, sys: Codes | None, names: Sequence[str]) -
 # Formulas ------------------------------------------------------------------------------------------------------------
 
 
-def williams_test(r_a: float, r_b: float, r_ab: float, n: int) -> Significance:
-    """Do judges A and B, correlated r_a and r_b with people and r_ab with each other on n rows, differ?
-
-    Student's t with n - 3 degrees of freedom, two-sided; for Pearson's r of independent, normal rows (not for rows that
-    share documents: use `permutation_test`). NaN with a reason if n < 4 or a correlation is NaN. Raises OptionError
-    for correlations that no three variables have. Source: Williams 1959, via Steiger 1980 and Graham & Baldwin 2014.
-    """
-    value = float(r_a - r_b)
-    if any(abs(r) > 1 for r in (r_a, r_b, r_ab)):
-        raise OptionError(f"correlations {r_a}, {r_b}, {r_ab}: each lies in -1..1")
-    if np.isnan(value) or np.isnan(r_ab):
-        return Significance(value, np.nan, n, "a correlation is undefined")
-    if n < 4:
-        return Significance(value, np.nan, n, f"{n} rows, at least 4 are needed")
-    determinant = 1 - r_a**2 - r_b**2 - r_ab**2 + 2 * r_a * r_b * r_ab
-    if determinant < -1e-6:
-        raise OptionError(f"no three variables correlate {r_a}, {r_b}, {r_ab}; compute all three from the same rows")
-    spread = 2 * max(determinant, 0.0) * (n - 1) / (n - 3) + ((r_a + r_b) / 2) ** 2 * (1 - r_ab) ** 3
-    if spread <= 0 or abs(value) < 1e-12:
-        # Judges that order alike; rounding may leave a last digit of difference over a spread of 0.
-        return Significance(value, 1.0, n)
-    t = float(value * np.sqrt((n - 1) * (1 + r_ab) / spread))
-    return Significance(value, float(min(1.0, 2 * scipy.stats.t.sf(abs(t), n - 3))), n)
-
-
 def holm(p_values: npt.ArrayLike) -> Vector:
     """p-values adjusted for being many (step-down, in [0, 1]); NaN stays NaN and is not counted. Source: Holm 1979."""
     p = np.asarray(p_values, dtype=np.float64)

@@ -77,7 +77,7 @@ def tables_beside(result: MetaEvaluation) -> list[tuple[str, Table]]:
 
 
 def _differences(rows: Sequence[Mapping[str, Any]]) -> Table:
-    titles = ("p permutation", "p bootstrap", "p Williams (r)")
+    titles = ("p permutation", "p bootstrap")
     made = Table(
         [
             "judge",
@@ -91,7 +91,7 @@ def _differences(rows: Sequence[Mapping[str, Any]]) -> Table:
     )
     for row in rows:
         made.add(row["a"], row["b"], row["aspect"], row["level"], Cell(row["difference"], row["low"], row["high"]),
-                 *(row[f"p_{test}_holm"] for test in ("permutation", "bootstrap", "williams")))  # fmt: skip
+                 *(row[f"p_{test}_holm"] for test in ("permutation", "bootstrap")))  # fmt: skip
     return made
 
 

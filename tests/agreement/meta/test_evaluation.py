@@ -120,7 +120,7 @@ def test_better_judges_are_told_from_worse_and_equal_ones_are_not() -> None:
     judges["like good"] = judges["good"] * 2 + 1
     table_of = meta_evaluate(judges, human, rounds=400).comparisons.set_index(["a", "b"])
     clear, none = table_of.loc[("good", "bad")], table_of.loc[("good", "like good")]
-    for test in ("permutation", "bootstrap", "williams"):
+    for test in ("permutation", "bootstrap"):
         assert clear[f"p_{test}_holm"] < 0.05 and none[f"p_{test}_holm"] == 1
         assert clear[f"p_{test}_holm"] >= clear[f"p_{test}"]
 
@@ -215,15 +215,6 @@ def test_only_judges_known_to_be_on_the_scale_have_an_error_on_it() -> None:
     assert any("since their scores lie inside it: judge, metric" in note for note in assumed.notes)
     with pytest.raises(OptionError, match="'other', which is not a judge"):
         meta_evaluate(judges, human, on_scale=["other"], **shared)
-
-
-def test_rows_that_share_documents_have_no_williams_test() -> None:
-    data = table()
-    judges = {"a": data["predicted"], "b": data["human"] + np.random.default_rng(1).normal(size=180)}
-    result = meta_evaluate(judges, data["human"], documents=data["documents"], systems=data["systems"], rounds=50)
-    p = result.comparisons.set_index("level")["p_williams"]
-    assert math.isnan(p["pooled"]) and math.isnan(p["sample"]) and 0 < p["system"] <= 1
-    assert any("no pooled Williams" in note for note in result.notes)
 
 
 def test_too_few_rounds_for_many_judges_are_said() -> None:

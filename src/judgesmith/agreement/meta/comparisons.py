@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ..correlation import Coefficient, Level, Vector, correlate
+from ..correlation import Coefficient, Level
 from ..resampling import Measure
-from ..significance import difference_of, holm, paired_bootstrap, permutation_test, williams_test
+from ..significance import difference_of, holm, paired_bootstrap, permutation_test
 from .inputs import MANY, Aspect, How
 
-WILLIAMS_NOTE = (
-    "rows share documents, so there is no pooled Williams test: it takes rows for independent and calls equal judges "
-    "different too often"
-)
 BOOTSTRAP_NOTE = (
     "at system level the paired bootstrap is too cautious (under 1 % false alarms where 5 % are allowed): it finds few "
     "of the differences that there are; go by the permutation"
@@ -51,7 +46,7 @@ def comparisons(
         if len(pairs):
             notes += _warnings(aspect, level, how, len(pairs))
         family = [_compare(aspect, a, b, level, how) for a, b in pairs]
-        for test in ("p_permutation", "p_bootstrap", "p_williams"):
+        for test in ("p_permutation", "p_bootstrap"):
             for row, p in zip(family, holm([row[test] for row in family]), strict=True):
                 row[f"{test}_holm"] = float(p)
         result += family
@@ -61,7 +56,7 @@ def comparisons(
 def _warnings(aspect: Aspect, level: Level, how: How, pairs: int) -> list[str]:
     """What is known of the false alarms of these tests, by simulation: experiments/results/intervals.md."""
     units = aspect.only(np.ones(len(aspect.y), dtype=np.bool_))
-    result = [WILLIAMS_NOTE] if level == "pooled" and aspect.repeated() else []
+    result: list[str] = []
     if units.systems >= 3:
         result += [BOOTSTRAP_NOTE] if level == "system" else []
         result.append(SYSTEMS_NOTE)
@@ -96,20 +91,5 @@ def _compare(aspect: Aspect, a: str, b: str, level: Level, how: How) -> dict[str
         "n": drawn.documents,
         "p_permutation": permuted.p,
         "p_bootstrap": drawn.p,
-        "p_williams": _williams(aspect, x_a, x_b, level),
         "reason": drawn.reason or permuted.reason,
     }
-
-
-def _williams(aspect: Aspect, x_a: Vector, x_b: Vector, level: Level) -> float:
-    """The formula is about rows, or systems, that are independent: there is no test of rows that share documents,
-    of which it called equal judges different in 9-36 % of simulated samples."""
-    if level == "sample" or (level == "pooled" and aspect.repeated()):
-        return math.nan
-    both = ~(np.isnan(x_a) | np.isnan(x_b))
-    a, b, y = x_a[both], x_b[both], aspect.y[both]
-    systems = None if aspect.sys is None else aspect.sys[both]
-    r_a, r_b, r_ab = (
-        correlate(u, v, coefficient="pearson", level=level, systems=systems) for u, v in ((a, y), (b, y), (a, b))
-    )
-    return williams_test(r_a.value, r_b.value, r_ab.value, r_a.n).p

@@ -43,7 +43,7 @@ __all__ = [
 FRAMES = {
     "agreement": "judge aspect level coefficient value low high n skipped failed rows interval reason",
     "comparisons": "a b aspect level coefficient difference low high n p_permutation p_permutation_holm p_bootstrap "
-    "p_bootstrap_holm p_williams p_williams_holm reason",
+    "p_bootstrap_holm reason",
     "ceiling": "aspect level coefficient value low high raters alpha reason",
     "scale": "judge aspect mae mae_low mae_high bias bias_low bias_high rmse rmse_low rmse_high n failed reason",
     "calibration": "judge aspect bin low high n predicted human",
@@ -65,8 +65,7 @@ class MetaEvaluation:
         fewest of its aspects. coefficient "q" is r + rho + tau-b in [-3, 3], failed rows imputed; "accuracy" is acc*_eq
         in [0, 1] (of systems: plain pairwise accuracy), with "accuracy_cross", its epsilon from the other half of the
         documents; "kappa" (quadratic weights), "auc" and "balanced-accuracy" are pooled, "pairwise" is of level sample.
-    comparisons: p_…_holm is corrected over the pairs of one aspect and level. p_williams is that of Pearson's r,
-        whatever the coefficient.
+    comparisons: p_…_holm is corrected over the pairs of one aspect and level.
     ceiling: value is that of a rater with the mean of the others, averaged.
     scale: in points of the scale; bias above 0: the judge is lenient.
     length: see `others.length_bias`. ranks: see `others.rank_systems`.
