@@ -40,7 +40,6 @@ def test_the_name_is_the_aspect_or_the_callers(saved: dict[str, Any]) -> None:
     [
         ("inspect_scorer", "inspect_ai", "pip install inspect-ai"),
         ("deepeval_metric", "deepeval", "pip install deepeval"),
-        ("ragas_metric", "ragas", "pip install ragas"),
     ],
 )
 def test_a_missing_framework_names_its_command(
