@@ -1,27 +1,20 @@
-"""Pages of many rows: as SummEval's (16 outputs of some 340 characters to a source of 2,200) and five judges, whose
-texts are no easier to compress than a language is. `report` shows the judges as the annotators of one panel, each with
-an explanation and an error; `evaluate` compares their scores of four aspects.
-"""
+"""A report of many rows: as SummEval's (16 outputs of some 340 characters to a source of 2,200), scored by a panel of
+five judges, each with an explanation and an error. The texts are no easier to compress than a language is."""
 
 from __future__ import annotations
 
 import itertools
-import json
 import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from pages import error
+from json_lines import write
+from pages import ASPECTS, error
 
-from judgesmith.agreement.meta.evaluation import meta_evaluate
-from judgesmith.evaluating import page as evaluation
-from judgesmith.evaluating.sources import Judged, read_file
 from judgesmith.reports import spans
 from judgesmith.reports.rows import read_scored
 
-ASPECTS = ("coherence", "consistency", "fluency", "relevance")
 JUDGES = ("compiled", "zero-shot", "G-Eval", "panel", "length")
 #: Consonants with a vowel, of which words are made.
 SYLLABLES = [a + b for a in "bcdfghklmnprstvw" for b in "aeiou"]
@@ -59,29 +52,5 @@ def records(rows: int) -> list[dict[str, Any]]:
     return made
 
 
-def write(path: Path, lines: list[dict[str, Any]]) -> Path:
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    return path
-
-
-def report_page(place: Path, rows: int) -> str:
+def large_report(place: Path, rows: int) -> str:
     return spans.render(read_scored(write(place / "rows.scored.jsonl", records(rows))))
-
-
-def evaluation_page(place: Path, rows: int) -> str:
-    rng = np.random.default_rng(0)
-    read = read_file(str(write(place / "rows.jsonl", records(rows))), {}, None).rows
-    human = {name: np.array([row.scores[name] for row in read]) for name in ASPECTS}
-    judges = {
-        judge: {name: np.clip(y + rng.normal(0, 1 + k / 2, rows), 1, 5) for name, y in human.items()}
-        for k, judge in enumerate(JUDGES)
-    }
-    data = Judged("rows.jsonl", read, human, judges)
-    scale = dict.fromkeys(ASPECTS, (1.0, 5.0))
-    found = meta_evaluate(
-        judges, human, documents=data.documents, systems=data.systems, scale=scale, rounds=50, lengths=data.lengths
-    )
-    return evaluation.render(data, found, [])
-
-
-PAGES = {"report": report_page, "evaluate": evaluation_page}

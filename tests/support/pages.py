@@ -106,9 +106,8 @@ def report_page(_: Path, place: Path) -> str:
     return spans.render(read_scored(scored(place / "rows.scored.jsonl"), human="score"))
 
 
-def evaluation_page(_: Path, __: Path) -> str:
+def evaluation_page(_: Path, __: Path, n: int = 96) -> str:
     rng = np.random.default_rng(0)
-    n = 96
     human = {aspect: rng.integers(1, 6, n).astype(float) for aspect in ASPECTS}
     judges = {
         name: {aspect: np.clip(y + rng.normal(0, 0.6 + k / 2, n), 1, 5) for aspect, y in human.items()}
