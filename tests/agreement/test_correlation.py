@@ -40,7 +40,7 @@ def scipy_value(name: str, x: np.ndarray, y: np.ndarray) -> float:
 
 
 @st.composite
-def tied_data(draw: st.DrawFn, low: int = 2, high: int = 40) -> tuple[np.ndarray, np.ndarray]:
+def tied_data(draw: st.DrawFn, low: int = 2, high: int = 90) -> tuple[np.ndarray, np.ndarray]:
     n = draw(st.integers(low, high))
     steps = draw(st.integers(1, 8))
     column = st.lists(st.integers(0, steps), min_size=n, max_size=n)
@@ -75,15 +75,6 @@ def test_agrees_with_scipy_on_ties(data):
             assert math.isnan(value)
         else:
             assert value == pytest.approx(scipy_value(f.__name__, x, y), abs=1e-12)
-
-
-@pytest.mark.parametrize("n", [64, 65, 300])
-@pytest.mark.parametrize("f", ALL, ids=lambda f: f.__name__)
-def test_agrees_with_scipy_on_both_sides_of_the_switch(f, n):
-    rng = np.random.default_rng(n)
-    x = rng.integers(1, 6, n).astype(float)
-    y = np.round(x + rng.normal(size=n), 1)
-    assert f(x, y) == pytest.approx(scipy_value(f.__name__, x, y), abs=1e-12)
 
 
 def test_a_million_rows():  # comparing all pairs would take hours
@@ -280,17 +271,6 @@ def test_undefined_counts_zero_with_nan_parts_and_a_reason(predicted, human, rea
     assert found.q == 0
     assert np.isnan([found.pearson, found.spearman, found.kendall]).all()
     assert reason in (found.reason or "")
-
-
-@given(tied_data(low=3), st.data())
-def test_a_candidate_does_not_gain_by_failing(data, more):
-    # The mean adds nothing to the covariance nor to the spread of the predictions, only to that of the human scores.
-    x, y = data
-    x[more.draw(st.lists(st.integers(0, len(x) - 1), max_size=len(x)))] = np.nan
-    usable = pearson(x, y)
-    imputed = CorrelationSum()(x, y).pearson
-    if not math.isnan(usable):
-        assert abs(imputed) <= abs(usable) + 1e-12
 
 
 def test_flat_documents_do_not_drop_out_of_the_objective():

@@ -109,27 +109,6 @@ def test_value_is_the_plain_coefficient(level, coefficient):
     assert (found.rounds, found.documents, found.reason) == (50, 12, None)
 
 
-@pytest.mark.parametrize("level", ["pooled", "sample", "system"])
-@pytest.mark.parametrize("coefficient", PARTS)
-def test_resamples_equal_written_out_rows(level, coefficient):
-    x, y, doc, sys_ = example(2, documents=6, systems=4)
-    x[[1, 9]] = np.nan
-    kept = ~np.isnan(x)
-    x, y, doc, sys_ = x[kept], y[kept], doc[kept], sys_[kept]
-    agreement = resampling.Agreement.of(
-        [x], Measure(y, documents=doc, systems=sys_, level=level, coefficient=coefficient)
-    )
-    counts = np.random.default_rng(7).multinomial(6, np.full(6, 1 / 6), size=40).astype(float)
-    found = agreement.statistics[0](counts)[:, 0]
-    expected = []
-    for c in counts:
-        rows, ids = written_out(doc, c)
-        expected.append(
-            correlate(x[rows], y[rows], coefficient=coefficient, level=level, documents=ids, systems=sys_[rows]).value
-        )
-    np.testing.assert_allclose(found, expected, atol=1e-9)
-
-
 def test_systems_missing_from_a_resample_are_left_out():
     # system C only appears in document 2; drawn without it, the correlation is over A and B
     x, y = np.array([1.0, 2, 1, 2, 9]), np.array([2.0, 1, 2, 1, 5])
@@ -143,24 +122,26 @@ def test_systems_missing_from_a_resample_are_left_out():
 
 
 @pytest.mark.parametrize("level", ["pooled", "sample", "system"])
-def test_mean_of_several_sets_equals_their_written_out_rows(level):
+@pytest.mark.parametrize(("coefficient", "judges"), [*((name, 1) for name in PARTS), ("kendall", 2)])
+def test_resamples_equal_written_out_rows(level, coefficient, judges):
     # two judges with gaps of their own on the same documents: the mean of their agreements, resample by resample
     x, y, doc, sys_ = example(2, documents=6, systems=4)
     rng = np.random.default_rng(1)
-    masks = [rng.random(len(x)) < 0.8 for _ in range(2)]
+    masks = [rng.random(len(x)) < 0.8 for _ in range(judges)]
     sets = [(x[m], y[m], doc[m], sys_[m]) for m in masks]
-    agreement = resampling.Agreement.of_mean(sets, 6, level, "kendall")
-    counts = np.random.default_rng(7).multinomial(6, np.full(6, 1 / 6), size=30).astype(float)
-    found = agreement.statistics[0](counts)[:, 0]
-    for c, value in zip(counts, found, strict=True):
+    if judges == 1:
+        ((px, py, pdoc, psys),) = sets
+        measure = Measure(py, documents=pdoc, systems=psys, level=level, coefficient=coefficient)
+        agreement = resampling.Agreement.of([px], measure)
+    else:
+        agreement = resampling.Agreement.of_mean(sets, 6, level, coefficient)
+    counts = np.random.default_rng(7).multinomial(6, np.full(6, 1 / 6), size=40).astype(float)
+    for c, value in zip(counts, agreement.statistics[0](counts)[:, 0], strict=True):
         each = []
         for px, py, pdoc, psys in sets:
             rows, ids = written_out(pdoc, c)
-            each.append(
-                correlate(
-                    px[rows], py[rows], coefficient="kendall", level=level, documents=ids, systems=psys[rows]
-                ).value
-            )
+            options = {"coefficient": coefficient, "level": level, "documents": ids, "systems": psys[rows]}
+            each.append(correlate(px[rows], py[rows], **options).value)
         defined = [v for v in each if not math.isnan(v)]
         assert value == pytest.approx(np.mean(defined) if defined else math.nan, abs=1e-9, nan_ok=True)
 

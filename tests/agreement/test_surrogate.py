@@ -7,9 +7,6 @@ from typing import Any
 import dspy
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy.stats import kendalltau
 
 from judgesmith.agreement.surrogate import QUOTED, RankSurrogate
 
@@ -70,26 +67,6 @@ def test_a_panel_has_at_most_so_many_rows_by_the_seed() -> None:
     one, same, other = (RankSurrogate(rows, np.arange(100.0), panel=10, seed=s) for s in (0, 0, 1))
     assert len(one.rows) == 10
     assert [r.score for r in one.rows] == [r.score for r in same.rows] != [r.score for r in other.rows]
-
-
-pairs = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=2, max_size=12)
-
-
-@settings(deadline=None, max_examples=60)
-@given(pairs)
-def test_its_mean_over_the_panel_itself_is_tau_a(drawn: list[tuple[int, int]]) -> None:
-    """Each row judged as it was for the panel: over all ordered pairs the mean is (1 + (C - D) / pairs) / 2."""
-    rows = [row(h, f"g{i}") for i, (h, _) in enumerate(drawn)]
-    judge = [float(p) for _, p in drawn]
-    metric = RankSurrogate(rows, judge)
-    mean = np.mean([metric(r, said(p)) for r, p in zip(rows, judge, strict=True)])
-    n = len(drawn)
-    total = sum(
-        np.sign(drawn[i][0] - drawn[j][0]) * np.sign(drawn[i][1] - drawn[j][1]) for i in range(n) for j in range(i)
-    )
-    assert mean == pytest.approx((1 + total / (n * (n - 1) / 2)) / 2)
-    if len({h for h, _ in drawn}) == n == len(set(judge)):
-        assert mean == pytest.approx((1 + kendalltau([h for h, _ in drawn], judge).statistic) / 2)
 
 
 def test_feedback_names_the_clearest_contradictions() -> None:

@@ -43,14 +43,6 @@ def brute_accuracy(x: Any, y: Any, groups: Any, epsilon: float) -> float:
     return float(np.mean(shares))
 
 
-def test_by_hand() -> None:
-    # human 1 1 2 3, predicted 1 1.1 1.9 1.5. Pairs (gap, people): ab .1 tied, ac .9 alike, ad .5 alike,
-    # bc .8 alike, bd .4 alike, cd .4 against. epsilon 0: 4/6; .1: ab is won -> 5/6; .4: bd is lost -> 4/6.
-    x, y = [1, 1.1, 1.9, 1.5], [1, 1, 2, 3]
-    assert epsilon(x, y) == pytest.approx(0.1)
-    assert measured(x, y).value == measured(x, y, level="pooled").value == pytest.approx(5 / 6)
-
-
 def test_gaps_that_rounding_parts_are_tied_together() -> None:
     # gaps .1 and .2 - .1, .3 - .2 differ in the last digit, so no epsilon may tell them apart. People: ab tied, bc not:
     # at epsilon 0 ab is lost (2/3), at .1 ab is won and bc lost (2/3), at .2 all are tied (1/3)

@@ -1,4 +1,4 @@
-"""Meta-evaluation: levels, intervals, tests, ceilings, and equality with nlpstats."""
+"""Meta-evaluation: levels, intervals, tests and ceilings."""
 
 from __future__ import annotations
 
@@ -234,12 +234,6 @@ def test_json_is_plain_and_has_no_nan() -> None:
     assert cell["value"] is None and cell["reason"] == "the predictions are constant"
 
 
-def test_the_same_seed_gives_the_same_numbers() -> None:
-    data = table()
-    one, two, other = (evaluate(data, seed=s).to_dict() for s in (1, 1, 2))
-    assert one == two and one["judges"] != other["judges"]
-
-
 # Bad input -----------------------------------------------------------------------------------------------------------
 
 GOOD = [1.0, 2.0, 3.0, 4.0, 5.0, 2.0]
@@ -359,31 +353,6 @@ def test_without_an_interval_the_gate_fails() -> None:
 def test_a_gate_that_cannot_be_read_or_makes_no_sense(text: str, says: str) -> None:
     with pytest.raises(OptionError, match=re.escape(says)):
         Gate.parse(text)
-
-
-# nlpstats ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("name", ["pearson", "spearman", "kendall"])
-def test_equals_nlpstats_on_ties_and_missing_values(seed: int, name: str) -> None:
-    nlpstats = pytest.importorskip("nlpstats.correlations.correlations")
-    rng = np.random.default_rng(seed)
-    systems, documents = int(rng.integers(3, 12)), int(rng.integers(3, 20))
-    human = rng.integers(1, 6, size=(systems, documents)).astype(float)
-    predicted = np.round(human + 1.5 * rng.normal(size=human.shape))
-    gone = rng.random(human.shape) < 0.2
-    gone[:, 0] = gone[0] = False  # nlpstats wants no row and no column without a value
-    human[gone] = predicted[gone] = np.nan
-    sys, doc = (codes.ravel() for codes in np.indices(human.shape))
-    ours = meta_evaluate(
-        {"j": predicted.ravel()}, human.ravel(), documents=doc, systems=sys, coefficients=(name,), rounds=0
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # scipy's, of constant documents
-        for level, theirs in (("pooled", "global"), ("sample", "input"), ("system", "system")):
-            expected = nlpstats.correlate(predicted, human, theirs, name)
-            assert ours.cell("j", "overall", level, name)["value"] == pytest.approx(expected, abs=1e-9, nan_ok=True)
 
 
 def test_an_interval_of_no_width_is_not_sold_as_certainty() -> None:

@@ -58,14 +58,6 @@ def test_documents_are_drawn_whole() -> None:
     assert rows["mae_high"] - rows["mae_low"] < 0.5
 
 
-@given(SCORES, st.floats(-3, 3))
-def test_a_shift_is_all_bias(pairs: list[tuple[int, int]], shift: float) -> None:
-    predicted, human = (np.array(side, dtype=float) for side in zip(*pairs, strict=True))
-    before, after = measured(predicted, human), measured(predicted + shift, human)
-    assert after["bias"] == pytest.approx(before["bias"] + shift, abs=1e-9)
-    assert abs(after["bias"]) <= after["mae"] + 1e-9 <= after["rmse"] + 2e-9
-
-
 @given(SCORES, st.integers(1, 12))
 def test_bins_part_the_rows_and_never_equal_predictions(pairs: list[tuple[int, int]], bins: int) -> None:
     predicted, human = (np.array(side, dtype=float) for side in zip(*pairs, strict=True))
