@@ -42,13 +42,6 @@ def saying(text: str, *likely: tuple[str, float]) -> Say:
     return Say(body=json.dumps(COMPLETION | {"choices": [choice]}).encode())
 
 
-def _read(payload: bytes) -> dict[str, Any]:
-    try:
-        return dict(json.loads(payload))
-    except ValueError:  # a form
-        return {"form": payload.decode("latin-1")}
-
-
 class Server:
     """A real HTTP server on loopback. `behave(number, body)` says how it answers request `number` (from 1)."""
 
@@ -72,7 +65,7 @@ class Server:
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
                 length = re.search(r"content-length: *(\d+)", head, re.IGNORECASE)
-                body = _read(await reader.readexactly(int(length[1]))) if length else {}
+                body = json.loads(await reader.readexactly(int(length[1]))) if length else {}
                 self.headers.append(head)
                 self.bodies.append(body)
                 self.times.append(time.monotonic())

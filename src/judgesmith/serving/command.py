@@ -31,10 +31,6 @@ class Serve(Command, Reach):
         None, "Folder of batch jobs, which resume after a restart; without it they end with the server."
     )
     quiet_log: bool = flag(False, "No line of JSON on stderr for each request.", "--no-log")
-    otel: bool = flag(
-        False,
-        "Send OpenTelemetry spans of requests and calls by OTLP over HTTP, to the address in the OTEL_… variables.",
-    )
 
     def run(self) -> None:
         from ..running.console import err
@@ -61,7 +57,7 @@ class Serve(Command, Reach):
 
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as passing:
             jobs = (self.jobs or Path(passing)).resolve()
-            order = Order(files, self.lm, where, bounds, jobs, not self.quiet_log, self.otel)
+            order = Order(files, self.lm, where, bounds, jobs, not self.quiet_log)
             if self.workers == 1:
                 order.run(listening, started)
             else:

@@ -15,7 +15,7 @@ from typing import Any
 import dspy
 import uvicorn
 
-from ..errors import MissingExtraError, OptionError
+from ..errors import OptionError
 from ..programs.judge import Judge
 from ..programs.models import engine
 from ..programs.models.lm import price
@@ -66,27 +66,6 @@ def many_files() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
-def traced(app: Any) -> Any:
-    """The application in OpenTelemetry's own middleware, and spans of the calls that it makes; both hold no text of a
-    row. They go by OTLP over HTTP to where the OTEL_EXPORTER_OTLP_… variables say, by default port 4318 of this
-    machine. Raises MissingExtraError."""
-    try:
-        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-        from opentelemetry.instrumentation.aiohttp_client import AioHttpClientInstrumentor
-        from opentelemetry.instrumentation.asgi import OpenTelemetryMiddleware
-        from opentelemetry.sdk.trace import TracerProvider
-        from opentelemetry.sdk.trace.export import BatchSpanProcessor
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(
-            f"--otel needs {error.name}, which is not installed: pip install 'judgesmith[otel]'"
-        ) from None
-    os.environ.setdefault("OTEL_SERVICE_NAME", "judgesmith")
-    provider = TracerProvider()
-    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-    AioHttpClientInstrumentor().instrument(tracer_provider=provider)
-    return OpenTelemetryMiddleware(app, tracer_provider=provider, exclude_spans=["receive", "send"])
-
-
 def serve(
     judges: Mapping[str, Judge],
     listening: socket.socket,
@@ -96,10 +75,9 @@ def serve(
     log: bool = True,
     started: Callable[[], None] = lambda: None,
     signals: tuple[signal.Signals, ...] = (signal.SIGTERM, signal.SIGINT),
-    otel: bool = False,
 ) -> None:
     """Answer until one of the signals, then finish what was accepted; a second one hands it back at once. jobs: the
-    folder that keeps them. otel: send spans."""
+    folder that keeps them."""
     many_files()
     service = Service(judges, bounds)
     kept = Jobs(service, jobs)
@@ -107,7 +85,7 @@ def serve(
         price(served.lm.name, Reply(""))  # the table of prices is read before requests wait for it
     app = application(service, kept, keys=keys(), log=log)
     config = uvicorn.Config(
-        traced(app) if otel else app, log_config=None, access_log=False, lifespan="on",
+        app, log_config=None, access_log=False, lifespan="on",
         backlog=BACKLOG, server_header=False, proxy_headers=False, timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=int(service.bounds.grace) + 5,
     )  # fmt: skip

@@ -44,7 +44,6 @@ class Order:
     bounds: Bounds
     jobs: Path
     log: bool = True
-    otel: bool = False
 
     def share(self, workers: int) -> Order:
         """Of one process among several: together they keep to the bounds. Raises OptionError where they cannot."""
@@ -68,7 +67,6 @@ class Order:
             judges = {name: open_judge(path, self.lm, self.where) for name, path in self.judges.items()}
             serve(
                 judges, listening, self.jobs, bounds=self.bounds, log=self.log,
-                otel=self.otel,
                 started=started, **more,
             )  # fmt: skip
 
