@@ -154,34 +154,3 @@ def test_a_page_is_read_as_steps_with_their_lines() -> None:
     words = ["judgesmith", "compile", "--no-labels", "--a", "1", "--b", "2"]
     assert (second.line, second.code, second.words) == (5, 3, words)
     assert (third.kind, third.title, third.text) == ("file", "a.py", "print(1)\n")
-
-
-def test_pages_share_an_environment_where_they_install_the_same() -> None:
-    found = tutorials.by_needs(tutorials.PAGES)
-    assert found[("judgesmith[serve]", "pytest")] == [TUTORIALS / "fastapi.md"]
-    assert found[(".[local]",)] == [ROOT / "README.md", ROOT / "docs/pages/start.md"]
-    assert {page for pages in found.values() for page in pages} == set(tutorials.PAGES)
-
-
-def test_a_copied_environment_starts_its_own_python(tmp_path: Path) -> None:
-    tutorials.venv.create(tmp_path / "one")
-    (tmp_path / "one/bin/tool").write_text(f"#!{tmp_path}/one/bin/python\nimport sys\nprint(sys.prefix)\n")
-    (tmp_path / "one/bin/tool").chmod(0o755)
-    other = tutorials.copied(tmp_path / "one", tmp_path / "other")
-    for place in (tmp_path / "one", other):
-        assert subprocess.run([place / "bin/tool"], capture_output=True, text=True).stdout.strip() == str(place)
-
-
-def test_a_step_that_fails_is_named_with_its_line_and_output(tmp_path: Path) -> None:
-    failing = tutorials.Step(7, "command", "echo said; exit 2")
-    with pytest.raises(tutorials.Failed, match=r"(?s)README\.md:7: echo said; exit 2\nexit code 2 .* 0\nsaid"):
-        tutorials.run_step(ROOT / "README.md", failing, tmp_path, dict(os.environ))
-    tutorials.run_step(ROOT / "README.md", tutorials.Step(7, "command", "exit 2", code=2), tmp_path, dict(os.environ))
-
-
-def test_a_reader_has_no_settings_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JUDGESMITH_LM", "openai/other")
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    made = tutorials.environment_of(tmp_path, tmp_path / "bin", "http://127.0.0.1:1/v1")
-    assert "JUDGESMITH_LM" not in made and "PYTHONPATH" not in made
-    assert made["HOME"] == str(tmp_path / "home") and made["PATH"].startswith(str(tmp_path / "bin"))

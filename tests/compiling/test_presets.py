@@ -1,6 +1,5 @@
 """Presets: the papers' numbers, each preset on a command line, and what wins over them."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -199,12 +198,6 @@ def test_a_study_has_the_arms_of_its_table(name: str) -> None:
     assert [arm.settings for arm in config.arms] == arms
 
 
-def test_the_table_of_modules_asks_for_the_criteria_of_the_data_set(cli: Any, rows_file: Rows) -> None:
-    done = cli("study", "ablation", rows_file(48), "--preset", "active-critic/table-4", "--dry-run")
-    assert (done.code, len(done.err.splitlines())) == (2, 1)
-    assert "arm 'fine+own-criteria': which criteria? Give them with --criteria FILE" in done.err
-
-
 def planned(cli: Any, *arguments: object) -> tuple[Any, ...]:
     done = cli("compile", *arguments, "--lm", "openai/fake", "--scale", 0, 100, "--dry-run", "--json")
     assert done.code == 0, done.err
@@ -224,20 +217,6 @@ def test_a_file_wins_over_presets_and_the_command_line_over_both(cli: Any, rows_
     config.write_text("preset: active-critic/sfres\ncandidates: 4\n")
     assert planned(cli, rows, "--config", config) == (8, 4, "fine", 36)
     assert planned(cli, rows, "--config", config, *topical) == (3, 4, "fine", 36)
-
-
-def test_summeval_gets_the_mean_of_its_aspects(cli: Any, tmp_path: Path) -> None:
-    aspects = ("coherence", "consistency", "fluency", "relevance")
-    file = tmp_path / "summeval.jsonl"
-    with file.open("w") as rows:
-        for n in range(48):
-            scores = {a: 1 + (n + k) % 5 for k, a in enumerate(aspects)}
-            rows.write(json.dumps({"source": f"Story number {n}.", "output": f"Summary {n * n}.", "scores": scores}))
-            rows.write("\n")
-    done = cli("compile", file, "--preset", "active-critic/summeval", "--lm", "openai/fake", "--dry-run", "--json")
-    assert done.code == 0, done.err
-    assert (done.json["aspect"], done.json["scale"], done.json["heldout"]) == ("overall", [1, 5], 36)
-    assert "the mean of coherence, consistency, fluency, relevance" in done.json["notes"][0]
 
 
 @pytest.mark.parametrize("name", [name for name in NUMBERS if not name.startswith("active-critic")])

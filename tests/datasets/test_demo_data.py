@@ -28,13 +28,6 @@ def test_rows_have_exactly_these_fields_and_the_mean_of_two_ratings():
         assert all(type(rating) is int and 1 <= rating <= 5 for rating in row["ratings"])
 
 
-def test_new_outputs_have_new_sources_and_one_injection():
-    assert len(NEW) == 4
-    assert len({row["source"] for row in NEW}) == 3
-    assert {row["source"] for row in NEW}.isdisjoint(row["source"] for row in LABELS)
-    assert [row["id"] for row in NEW if "ignore the instructions" in row["output"].lower()] == ["n04"]
-
-
 def share_kept(row):
     source, output = (set(row[name].lower().replace(".", "").split()) for name in ("source", "output"))
     return len(source & output) / len(source)

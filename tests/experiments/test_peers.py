@@ -239,13 +239,6 @@ def test_a_row_without_a_score_is_missing_and_not_zero(go: Callable[..., dict[st
     assert record["failures"] == {"ValueError: no number": 1}
 
 
-def test_a_search_that_spends_everything_is_still_judged(go: Callable[..., dict[str, Any]]) -> None:
-    greedy = "for _ in range(7):\n        try: ask(job)\n        except OSError: pass\n    job"
-    record = go(PEER.replace("ask(job)\n    job", greedy), max_calls=4)
-    assert record["status"] == "ok"
-    assert (record["search"]["calls"], record["search"]["refused"], record["judging"]["calls"]) == (4, 3, 12)
-
-
 @pytest.mark.parametrize(
     ("code", "reason"),
     [

@@ -34,13 +34,6 @@ def other(name: str, field: FieldInfo) -> Any:
     return field.default + 1 if isinstance(field.default, int) else field.default / 2 + 0.1
 
 
-@pytest.mark.parametrize("name", PARTS)
-def test_an_optimizer_says_what_it_is(name: str) -> None:
-    part = PARTS[name]
-    assert part.name == name and part.about
-    assert all(told.help and told.type for told in describe(part.Options))
-
-
 @pytest.mark.parametrize(("name", "option"), [(name, o) for name in PARTS for o in PARTS[name].Options.model_fields])
 def test_every_option_reaches_the_optimizer_and_its_settings(name: str, option: str) -> None:
     wanted = other(option, PARTS[name].Options.model_fields[option])

@@ -445,19 +445,6 @@ def test_held_out_groups_are_never_learnt_from(groups: list[int], seed: int, hel
         assert len(whole) >= len(set(taken)) - 1
 
 
-def test_no_prompt_shows_a_held_out_row(study: Any, server: Any, folder: Path) -> None:
-    assert study("optimizers", "--seeds", 1, "--arm", "none", "--arm", "random-search").code == 0
-    held = {row["id"] for row in lines(folder / "predictions.jsonl")}
-    assert len(held) == 16
-    judged = {ask.mark for ask in server.judged}
-    assert held <= judged  # the marks are those of the ids
-    for ask in server.asks:
-        if ask.step not in ("probe", "score", "criteria"):
-            assert not any(mark in ask.text for mark in held)
-        elif ask.step != "probe":
-            assert not held & set(ask.shown)
-
-
 # Options -------------------------------------------------------------------------------------------------------------
 
 
