@@ -131,26 +131,3 @@ def test_every_command_of_a_page_is_one_that_the_command_line_takes(page: Path) 
 def test_an_option_that_is_none_would_be_found() -> None:
     with pytest.raises(command_line.UsageError, match="--jugde"):
         parsed(["score", "rows.jsonl", "--jugde", "judge.json"])
-
-
-PAGE = """# A page
-
-```console
-$ pip install -e '.[local]' pytest     # or without
-$ judgesmith compile --no-labels --a 1 \\
-      --b 2     # exit code 3
-printed
-```
-
-```python title="a.py"
-print(1)
-```
-"""
-
-
-def test_a_page_is_read_as_steps_with_their_lines() -> None:
-    first, second, third = tutorials.steps(PAGE)
-    assert (first.line, first.words) == (4, ["pip", "install", "-e", ".[local]", "pytest"])
-    words = ["judgesmith", "compile", "--no-labels", "--a", "1", "--b", "2"]
-    assert (second.line, second.code, second.words) == (5, 3, words)
-    assert (third.kind, third.title, third.text) == ("file", "a.py", "print(1)\n")

@@ -39,23 +39,6 @@ def dateless(path: Path) -> str:
 # -- compile ----------------------------------------------------------------------------------------------------------
 
 
-def test_compile_ends_with_one_json_object(server: Any, compile_: Any, rows_file: Rows, tmp_path: Path) -> None:
-    done = compile_(rows_file(48), "--json")
-    assert done.code == 0
-    told = done.json
-    for part in ("heldout", "zero_shot"):
-        assert told[part]["n"] == told["heldout_rows"] == 12
-        assert told[part]["low"] <= told[part]["q"] <= told[part]["high"]
-    assert {"candidate", "demos", "q"} <= set(told["selected"])
-    assert told["calls"] == len(server.asks) and told["tokens"] > 0 and told["seconds"] >= 0
-    assert told["judge"] == str(tmp_path / "made.json")
-    saved = json.loads((tmp_path / "made.json").read_text())
-    assert saved["format"] == "judgesmith.judge/1"
-    assert saved["provenance"]["heldout"]["q"] == told["heldout"]["q"]
-    assert saved["lm"]["model"] == "openai/fake"
-    assert server.base.split("//")[1] not in (tmp_path / "made.json").read_text()
-
-
 def test_compile_says_what_it_found(compile_: Any, rows_file: Rows, tmp_path: Path) -> None:
     done = compile_(rows_file(24), "--max-demos", 2)
     assert done.code == 0
@@ -64,18 +47,6 @@ def test_compile_says_what_it_found(compile_: Any, rows_file: Rows, tmp_path: Pa
         assert part in words
     assert "24 labels are too few for a held-out part" in words
     assert "Traceback" not in done.err
-
-
-def test_optuna_tries_other_variants(server: Any, fake: Any, compile_: Any, rows_file: Rows, tmp_path: Path) -> None:
-    server.answer = fake.judging(lambda ask: len(ask.text) * 37 % 101)
-    criteria = tmp_path / "criteria.txt"
-    criteria.write_text("Accuracy: true to the source\nFluency: easy to read\n")
-    done = compile_(
-        rows_file(48), "--optimizer", "optuna", "--task", "t", "--criteria", criteria, "--candidates", 6,
-        "--max-demos", 1, "--variants", "fine", "--json",
-    )  # fmt: skip
-    assert done.code == 0
-    assert "variant" in {name for candidate in done.json["candidates"] for name in candidate.get("form", {})}
 
 
 def test_compile_where_no_row_gets_a_score_is_no_success(

@@ -1,6 +1,5 @@
 """A judge of whole documents on the command line: `--method pairs` over HTTP, and files of whole documents."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -53,28 +52,6 @@ def ranked(model: Any, compile_: Any, rows_file: Rows, cli: Any, tmp_path: Path)
         return cli("score", *arguments, "--judge", path, "--api-base", model.base, "--json")
 
     return run
-
-
-def test_pairs_from_labels_to_ranks(model: Any, cli: Any, compile_: Any, rows_file: Rows, tmp_path: Path) -> None:
-    rows = rows_file(40)
-    done = compile_(rows, "--method", "pairs", "--as", "summarization/fluency", "--level", "sample", "--json")
-    assert done.code == 0, done.err
-    found = done.json["heldout"]
-    # ranks have people's order, though not the distances between their scores
-    assert (found["failed"], found["spearman"], found["kendall"]) == (0, 1.0, 1.0)
-    assert 0.9 < found["pearson"] < 1
-    saved = json.loads((tmp_path / "made.json").read_text())
-    assert saved["program"]["kind"] == "pairs"
-    out = tmp_path / "scored.jsonl"
-    scored = cli("score", rows, "--judge", tmp_path / "made.json", "--api-base", model.base, "-o", out, "--json")
-    assert (scored.code, scored.json["scored"]) == (0, 40)
-    found = lines(out)
-    assert [row["id"] for row in found] == [f"r{n:03d}" for n in range(40)]
-    for start in range(0, 40, 4):  # four to a document
-        document = found[start : start + 4]
-        best_first = sorted(document, key=lambda row: -row["score"])
-        assert [row["verdict"]["notes"][0] for row in best_first] == [f"rank {n} of 4" for n in (1, 2, 3, 4)]
-        assert [row["verdict"]["percent"] for row in best_first] == pytest.approx([100, 200 / 3, 100 / 3, 0])
 
 
 # Files of whole documents

@@ -5,8 +5,6 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from judgesmith.datasets.records import Row
 from judgesmith.optimizers.examples import row_key
@@ -51,20 +49,7 @@ def test_no_text_is_kept_and_old_artifacts_are_read() -> None:
     assert not Seen({}).knows("", "")
 
 
-@given(
-    st.dictionaries(
-        st.sampled_from(["seen", "seen_texts"]),
-        st.one_of(
-            st.none(), st.integers(), st.text(),
-            st.lists(st.one_of(st.text(), st.integers(), st.from_regex(r"[~=][0-9a-f]{0,100}", fullmatch=True))),
-        ),
-    )
-)  # fmt: skip
-def test_forged_marks_are_no_error(provenance: dict[str, Any]) -> None:
-    seen = Seen(provenance)
-    assert isinstance(seen.knows("a source", "an output of quite a number of words, ten or so"), bool)
-
-
-@pytest.mark.parametrize("mark", ["~" + "0" * 96, "~" + "f" * 96])
-def test_a_forged_sketch_knows_nothing(mark: str) -> None:
-    assert not any(Seen({"seen_texts": [mark]}).knows(row.source, row.output) for row in ROWS[:50])
+@pytest.mark.parametrize("forged", [["~" + "0" * 96], ["~" + "f" * 96], ["~0f"], [1, None], 1, "~"], ids=str)
+def test_forged_marks_know_nothing(forged: Any) -> None:
+    seen = Seen({"seen": forged, "seen_texts": forged})
+    assert not any(seen.knows(row.source, row.output) for row in ROWS[:50])
