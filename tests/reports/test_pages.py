@@ -1,8 +1,5 @@
 """Every page of the project in Chromium: on a telephone none scrolls sideways (wide tables do so in a box of their
-own), axe-core finds no serious violation in light and dark, and the console stays empty.
-
-With JUDGESMITH_SCREENSHOTS=FOLDER the pages are kept as they look wide, narrow, dark and printed.
-"""
+own), axe-core finds no serious violation in light and dark, and the console stays empty."""
 
 from __future__ import annotations
 
@@ -21,7 +18,6 @@ from pages import FILES, OUTPUTS, SOURCE, evaluation_page
 __all__ = ["browser"]
 
 WIDE, NARROW = 1280, 390
-LOOKS = {"1280": {"width": WIDE}, "390": {"width": NARROW}, "dark": {"dark": True, "width": WIDE}}
 #: Everything unfolded and laid out, for axe-core takes the places of what is not for those of something else.
 OPEN = """for (const fold of document.querySelectorAll('details')) fold.open = true;
 for (const row of document.querySelectorAll('.row')) row.style.contentVisibility = 'visible'"""
@@ -41,9 +37,6 @@ def axe() -> str:
 
 def check(tab: Tab, axe: str, name: str) -> None:
     tab.call("Log.enable")  # brings what was logged before, too
-    folder = os.environ.get("JUDGESMITH_SCREENSHOTS")
-    if folder:
-        shoot(tab, Path(folder), name)
     tab.js(OPEN)
     for dark in (False, True):
         tab.look(dark=dark, width=NARROW)
@@ -54,15 +47,6 @@ def check(tab: Tab, axe: str, name: str) -> None:
             tab.js(axe)
         assert tab.js(AXE) == [], (name, dark)
     assert tab.browser.errors == []
-
-
-def shoot(tab: Tab, folder: Path, name: str) -> None:
-    tab.js("for (const row of document.querySelectorAll('.row')) row.style.contentVisibility = 'visible'")
-    for look, given in LOOKS.items():
-        tab.look(**given)  # type: ignore[arg-type]
-        tab.screenshot(folder / f"{name}-{look}.png", whole=True)
-    tab.look(width=WIDE)
-    tab.print(folder / f"{name}.pdf")
 
 
 @needs_browser

@@ -1,7 +1,6 @@
 """Debian's Chromium, driven through its own protocol over a pipe: real keys, real rendering, the tree that screen
 readers get, and nothing to install for Python."""
 
-import base64
 import contextlib
 import json
 import os
@@ -149,17 +148,6 @@ class Tab:
         features = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         self.call("Emulation.setEmulatedMedia", features=features)
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
-
-    def screenshot(self, path: Path, *, whole: bool = False) -> None:
-        """whole: all of the page, not what is in the window."""
-        self.call("Page.bringToFront")
-        taken = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
-        path.write_bytes(base64.b64decode(taken["data"]))
-
-    def print(self, path: Path) -> None:
-        """The page as a PDF of A4."""
-        taken = self.call("Page.printToPDF", paperWidth=8.27, paperHeight=11.69, printBackground=False)
-        path.write_bytes(base64.b64decode(taken["data"]))
 
     def names(self) -> list[tuple[str, str]]:
         """(role, name) of everything that a screen reader is told of."""
