@@ -1,10 +1,8 @@
 """Every registered optimizer: what it declares is what it takes, says and keeps."""
 
 import random
-from typing import Any, Literal, get_args, get_origin
 
 import pytest
-from pydantic.fields import FieldInfo
 
 import judgesmith as js
 from judgesmith.errors import OptionError
@@ -15,32 +13,6 @@ from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.testing.server import FakeModel, make_labels
 
 PARTS = optimizers.parts()
-#: A value other than the default, where the type alone does not give one.
-OTHERS: dict[str, Any] = {
-    "variants": ("fine",),
-    "racing": True,
-    "trials": 3,
-}
-
-
-def other(name: str, field: FieldInfo) -> Any:
-    """A value of an option that is not its default."""
-    if name in OTHERS:
-        return OTHERS[name]
-    if get_origin(field.annotation) is Literal:
-        return next(value for value in get_args(field.annotation) if value != field.default)
-    if isinstance(field.default, bool):
-        return not field.default
-    return field.default + 1 if isinstance(field.default, int) else field.default / 2 + 0.1
-
-
-@pytest.mark.parametrize(("name", "option"), [(name, o) for name in PARTS for o in PARTS[name].Options.model_fields])
-def test_every_option_reaches_the_optimizer_and_its_settings(name: str, option: str) -> None:
-    wanted = other(option, PARTS[name].Options.model_fields[option])
-    plain, made = build_optimizer(name), build_optimizer(name, {option: wanted})
-    assert made.settings() != plain.settings()
-    assert getattr(made, option) != getattr(plain, option)
-    assert getattr(PARTS[name](**{option: wanted}), option) == getattr(made, option)
 
 
 def test_with_the_same_candidates_the_rows_are_scored_equally_often() -> None:

@@ -301,10 +301,6 @@ def test_an_annotator_names_the_errors_of_the_row_by_number(tmp_path: Path) -> N
     assert "<p>Error" not in views[1] and "severity 5" in views[1]  # not as the row has it
 
 
-def test_the_same_input_gives_the_same_page(tmp_path: Path) -> None:
-    assert page_of(tmp_path, hard_rows()) == page_of(tmp_path, hard_rows())
-
-
 def test_colours_can_be_read_in_light_and_dark(tmp_path: Path) -> None:
     page = page_of(tmp_path, [row("a")])
     style = page[page.index("<style>") : page.index("</style>")]
