@@ -76,9 +76,3 @@ def test_ones_own_program_is_compiled_as_the_page_says(capsys: pytest.CaptureFix
     assert Path("reviewer.json").exists()
     assert "r+rho+tau|pooled" in capsys.readouterr().out
     assert len(names["tuned"].predictors()[0].demos) > 0
-
-
-def test_the_page_is_found_and_has_no_line_too_long() -> None:
-    readme = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
-    assert "programs/DSPY.md" in readme
-    assert max(map(len, PAGE.splitlines())) <= 130
