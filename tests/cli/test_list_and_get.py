@@ -1,15 +1,13 @@
 """`judgesmith list` and `judgesmith get`."""
 
-import hashlib
 import json
-from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from json_lines import write
+from misbehaving_server import Server
+from origins import origins
 from typer.testing import CliRunner, Result
 
 from judgesmith.cli import get_command
@@ -23,41 +21,14 @@ from judgesmith.parts import Options
 from judgesmith.programs.aspects import aspects
 from judgesmith.programs.registry import judges, metrics
 
-RAW = [
-    {
-        "doc_id": n, "source": f"inform({n % 4})", "reference": f"R {n}", "system_output": f"O {n}",
-        "scores": {"informativeness": 1.0 + n % 5, "naturalness": 3.0, "overall": 2.0 + n % 3},
-    }
-    for n in range(12)
-]  # fmt: skip
-FILE = json.dumps(RAW).encode()
+__all__ = ["origins"]
 
 
 @pytest.fixture(autouse=True)
 def nothing_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("JUDGESMITH_DATA", raising=False)
     monkeypatch.setenv("JUDGESMITH_DATA_CACHE", str(tmp_path / "cache"))
-
-
-@pytest.fixture
-def mirror(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A client in the place of GitHub's has made-up files for sfres and sfhot; their cards have its checksum."""
-    cards = {card.key: card for card in list_benchmarks()}
-    paths = set()
-    for name in ("sfres", "sfhot"):
-        origin = cards[name].origin
-        assert origin is not None
-        origin = replace(origin, bytes=len(FILE), sha256=hashlib.sha256(FILE).hexdigest())
-        cards[name] = replace(cards[name], origin=origin)
-        paths.add(f"/{origin.repository}/{origin.commit}/{origin.path}")
-    monkeypatch.setattr(benchmarks, "_cards", lambda: cards)
-
-    def answer(request: httpx.Request) -> httpx.Response:
-        return httpx.Response(200, content=FILE) if request.url.path in paths else httpx.Response(404)
-
-    with httpx.Client(transport=httpx.MockTransport(answer)) as client:
-        monkeypatch.setattr(httpx, "stream", client.stream)
-        yield
+    monkeypatch.setenv("NO_PROXY", "*")
 
 
 @pytest.fixture
@@ -132,7 +103,7 @@ def test_a_card_as_json():
     assert [card[name] for name in ("where", "path", "rows_here", "origin")] == ["unavailable", None, None, None]
 
 
-def test_get_shows_the_licence_first_and_takes_no_for_an_answer(mirror: None, monkeypatch: pytest.MonkeyPatch):
+def test_get_shows_the_licence_first_and_takes_no_for_an_answer(origins: Server, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(get_command, "_asks", lambda: True)
     result = run("get", "sfres", answer="n\n")
     assert result.exit_code == 1
@@ -147,14 +118,14 @@ def test_get_shows_the_licence_first_and_takes_no_for_an_answer(mirror: None, mo
     assert "CC BY-NC-SA 4.0 [NON-COMMERCIAL]" in words(run("get", "wiki_da", answer="n\n").stderr)
 
 
-def test_get_without_anybody_to_ask_needs_yes(mirror: None):
+def test_get_without_anybody_to_ask_needs_yes(origins: Server):
     result = run("get", "sfres")
     assert isinstance(result.exception, OptionError)
     assert "pass --yes" in str(result.exception)
     assert benchmarks.locate("sfres").kind == "fetchable"
 
 
-def test_get_several_and_again_as_json(mirror: None):
+def test_get_several_and_again_as_json(origins: Server):
     result = run("get", "bench/sfres", "sfhot", "sfres", "--yes", "--json")
     assert result.exit_code == 0
     done = json.loads(result.stdout)["sets"]
@@ -171,7 +142,7 @@ def test_get_of_a_set_that_is_in_the_folder_says_so(folder: Path):
     assert shown(run("get", "mqm_ted_ende")) == said
 
 
-def test_get_checks_all_names_before_it_fetches_any(mirror: None):
+def test_get_checks_all_names_before_it_fetches_any(origins: Server):
     for wrong, why in (("summeval", "cannot be fetched"), ("nothing", "there is no such set")):
         result = run("get", "sfres", wrong, "--yes")
         assert isinstance(result.exception, LabelsError)
