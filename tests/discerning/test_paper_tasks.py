@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import random
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from json_lines import write
 
 from judgesmith import presets
 from judgesmith.datasets.perturbations.dhp import TASKS, origin_of, task_of
@@ -59,14 +59,12 @@ def rows(preset: str) -> list[dict[str, Any]]:
 def sets(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
     folder, found = tmp_path_factory.mktemp("sets"), {}
     for name in DHP:
-        found[name] = folder / f"{name.replace('/', '-')}.jsonl"
-        found[name].write_text("".join(json.dumps(row) + "\n" for row in rows(name)))
+        found[name] = write(folder / f"{name.replace('/', '-')}.jsonl", rows(name))
     references = [
         {"doc_id": f"d{i}", "references": [f"One. Two {i}.", " ".join(f"{sentence(i, k)}." for k in range(4))]}
         for i in range(TEXTS)
     ]
-    beside = found["dhp/summeval"].with_name("dhp-summeval.references.jsonl")
-    beside.write_text("".join(json.dumps(row) + "\n" for row in references))
+    write(folder / "dhp-summeval.references.jsonl", references)
     return found
 
 
@@ -259,9 +257,8 @@ def test_the_reference_with_most_sentences_is_taken(setting: Callable[..., Setti
 
 
 def test_outputs_are_taken_although_there_are_references(tmp_path: Path) -> None:
-    path = tmp_path / "mt.jsonl"
     made = [{"id": str(i), "source": f"s{i}", "output": sentence(i, 1), "reference": sentence(i, 2)} for i in range(3)]
-    path.write_text("".join(json.dumps(row) + "\n" for row in made))
+    path = write(tmp_path / "mt.jsonl", made)
     assert read_texts(str(path)).role == "reference"
     found = read_texts(str(path), how=DiscernOptions(good="output"))
     assert [text.text for text in found.texts] == [sentence(i, 1) for i in range(3)]
@@ -269,9 +266,8 @@ def test_outputs_are_taken_although_there_are_references(tmp_path: Path) -> None
 
 
 def test_texts_that_are_long_enough_go_before_longer_ones_that_are_not(tmp_path: Path) -> None:
-    path = tmp_path / "texts.jsonl"
     lengths = [10, 50, 90, 30, 70]
-    path.write_text("".join(json.dumps({"id": str(n), "output": "x" * n}) + "\n" for n in lengths))
+    path = write(tmp_path / "texts.jsonl", ({"id": str(n), "output": "x" * n} for n in lengths))
     found = read_texts(str(path), n=2, how=DiscernOptions(longer_than=60))
     assert [(t.id, found.notes) for t in found.texts] == [("90", ()), ("70", ())]
     filled = read_texts(str(path), n=4, how=DiscernOptions(longer_than=60))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from json_lines import write
 
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.models.lm import Connection, language_model
@@ -35,10 +36,8 @@ STORIES = [story(i) for i in range(len(TOWNS))]
 @pytest.fixture
 def texts(tmp_path: Path) -> Path:
     """Good texts with ids r000…, as outputs."""
-    path = tmp_path / "good.jsonl"
     rows = [{"id": f"r{i:03d}", "source": f"Minutes of {TOWNS[i]}.", "output": s} for i, s in enumerate(STORIES)]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
+    return write(tmp_path / "good.jsonl", rows)
 
 
 @pytest.fixture
@@ -137,8 +136,7 @@ def test_a_reference_is_not_shown_to_a_judge_of_references(
     discern: Any, server: Any, answering: Any, tmp_path: Path, judge_file: Path
 ) -> None:
     rows = [{"id": str(i), "source": f"s{i}", "output": "A bad one.", "reference": s} for i, s in enumerate(STORIES)]
-    path = tmp_path / "with_references.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path = write(tmp_path / "with_references.jsonl", rows)
     answering(lambda text: 50)
     report = discern(judge_file, path, "--perturb", "typos:minor", "--json").json
     assert report["role"] == "reference"
@@ -329,11 +327,9 @@ def test_perturbations_by_a_writer(discern: Any, server: Any, fake: Any, texts: 
 @pytest.fixture
 def long_texts(tmp_path: Path) -> Path:
     """Ten translations of more than 300 characters, as the preset wants them."""
-    path = tmp_path / "mt.jsonl"
     rows = [{"id": f"r{i}", "source": f"Fähre {i}.", "output": f"{STORIES[i]} {STORIES[i + 1]}",
              "reference": f"Another {i}.", "task": "translation"} for i in range(10)]  # fmt: skip
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
+    return write(tmp_path / "mt.jsonl", rows)
 
 
 @pytest.fixture
