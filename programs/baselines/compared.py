@@ -102,12 +102,12 @@ def _clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode() if text.strip() else ""
 
 
-def needed(module: str, metric: type[Metric], install: str = "") -> Any:
-    """A module that a metric runs on. install: the command; by default the metric's extra. Raises MissingExtraError."""
+def needed(module: str, metric: type[Metric]) -> Any:
+    """A module that a metric runs on. Raises MissingExtraError, which names the metric's extra."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        command = install or f"pip install 'judgesmith[{metric.extra}]'"
+        command = f"pip install 'judgesmith[{metric.extra}]'"
         raise MissingExtraError(f"{PREFIX}{metric.name} needs a package ({error}): {command}") from None
 
 

@@ -22,23 +22,6 @@ def copyist(monkeypatch: pytest.MonkeyPatch) -> Copyist:
 
 
 @pytest.fixture
-def comet(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """unbabel-comet in small: the score is the share of common words, of the reference or else of the source."""
-
-    def predict(rows: list[dict[str, str]], **options: Any) -> dict[str, list[float]]:
-        assert options == {"batch_size": 8, "gpus": 0, "progress_bar": False}
-        made.asked.extend(rows)
-        return {"scores": [_shares(row["mt"], row.get("ref", row["src"]))[1] for row in rows]}
-
-    made: Any = ModuleType("comet")
-    made.asked, made.names = [], []
-    made.download_model = lambda name: made.names.append(name) or f"/{name}.ckpt"
-    made.load_from_checkpoint = lambda path: SimpleNamespace(predict=predict)
-    monkeypatch.setitem(sys.modules, "comet", made)
-    return made
-
-
-@pytest.fixture
 def bert_score(monkeypatch: pytest.MonkeyPatch) -> Any:
     """bert-score in small: precision and recall are shares of words, and the best reference counts."""
     made: Any = ModuleType("bert_score")

@@ -14,7 +14,7 @@ NAMES = [name for name, part in metrics.parts().items() if not part.__module__.e
 
 class TestEveryMetric(MetricContract):
     @pytest.fixture(params=NAMES)
-    def metric(self, request: pytest.FixtureRequest, copyist: Copyist, comet: Any, bert_score: Any) -> Metric:
+    def metric(self, request: pytest.FixtureRequest, copyist: Copyist, bert_score: Any) -> Metric:
         for package in {"meteor": ["nltk"], "sari": ["sacrebleu"]}.get(request.param, []):
             pytest.importorskip(package)
         made: Metric = metrics.get(request.param)()
