@@ -88,15 +88,6 @@ class ReviewResponse(ScoreInOneAspect):
     score: float = dspy.OutputField(desc="the overall rating")
 
 
-class PenaliseErrors(ScoreInOneAspect):
-    """You look for the errors of an output. For each one you point at the words, name the respect in which they are
-    wrong, explain why and how they should be, and take points off: the more an error harms the output, the more
-    points."""
-
-    criteria: str = dspy.InputField(desc="the respect that is judged, with its definition")
-    errors: str = dspy.OutputField(desc="the errors with their penalties")
-
-
 class AnnotateErrors(dspy.Signature):  # type: ignore[misc]
     """You check texts that a system wrote for errors of one kind. You point at the words, say what is wrong with them
     and how bad it is, and then say how good the output is in this one respect."""

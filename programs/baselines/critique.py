@@ -22,7 +22,7 @@ from ..models.lm import LanguageModel
 from ..models.transport import Message
 from ..one_aspect import OneAspectJudge
 from ..prompting.forms import Form, Line, number
-from ..prompting.layouts import HUNDRED, Layout, OverallLayout, number_rule
+from ..prompting.layouts import HUNDRED, OverallLayout, number_rule
 from ..prompting.predict import Answer, JudgePredict, material
 from ..registry import judges
 
@@ -52,8 +52,8 @@ class CritiqueLayout(OverallLayout):
 
 
 class CritiqueJudge(OneAspectJudge):
-    """Base: one call that explains and rates. A subclass names its signature, and scale and what the explanation holds
-    or a layout of its own."""
+    """Base: one call that explains and rates. A subclass names its signature, its scale and what the explanation
+    holds."""
 
     signature: ClassVar[type[dspy.Signature]]
     rated: ClassVar[Scale] = HUNDRED
@@ -61,10 +61,7 @@ class CritiqueJudge(OneAspectJudge):
 
     def __init__(self, aspect: str | Aspect = "overall", **given: Any) -> None:
         super().__init__(aspect, **given)
-        self.scorer = JudgePredict(self.signature, self.layout())
-
-    def layout(self) -> Layout:
-        return CritiqueLayout(self.rated, self.wanted)
+        self.scorer = JudgePredict(self.signature, CritiqueLayout(self.rated, self.wanted))
 
     @property
     def brief(self) -> bool:
