@@ -64,7 +64,7 @@ class Metric:
 
 def reference_metric(name: str) -> Metric:
     """A metric by its name, with or without `metric/`, whatever its case. After a colon stand its options: the first by
-    its value alone, others as NAME=VALUE (`meteor:source`, `bertscore:roberta-large,of=recall`). Raises OptionError."""
+    its value alone, others as NAME=VALUE (`bertscore:roberta-large,of=recall`). Raises OptionError."""
     plain = name.removeprefix(PREFIX)
     kind, colon, value = plain.partition(":")
     known = {one.casefold(): part for one, part in metrics.parts().items()}
