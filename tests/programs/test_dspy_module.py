@@ -322,7 +322,7 @@ def test_the_state_goes_through_dump_and_load_and_a_parents_file(tmp_path: Path,
     program.inner.decision = Decision(("fail", "pass"), (55.0,), binary=True)
     program.inner.sureness = Sureness((0.0, 100.0), (0.5, 0.2), (0.9,), (None,), 40, 20)
     state = json.loads(json.dumps(program.inner.dump_state()))
-    fresh = fine()
+    fresh = js.ActiveCritic("fine", explain="before", reading="said")
     fresh.load_state(state)
     program.save(tmp_path / "program.json")
     parent = Parent(fine())
@@ -331,6 +331,7 @@ def test_the_state_goes_through_dump_and_load_and_a_parents_file(tmp_path: Path,
         judge.set_lm(lm)
         assert judge.scale == Scale(1, 5)
         assert judge.calibration == compiled().calibration
+        assert (judge.knowledge.description, judge.knowledge.criteria) == ("Summaries are judged.", CRITERIA)
         assert (judge.decision, judge.sureness) == (program.inner.decision, program.inner.sureness)
         assert judge.overall_scorer.predict.demos == compiled().overall_scorer.predict.demos
         assert judge.score("s", "o").score == compiled(lm).score("s", "o").score

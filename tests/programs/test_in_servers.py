@@ -1,8 +1,6 @@
 """Judges in servers: any loop, thread or fork, synchronous and asynchronous calls mixed; servers that die."""
 
 import asyncio
-import json
-import math
 import multiprocessing
 import threading
 from collections.abc import AsyncIterator
@@ -102,28 +100,6 @@ def test_a_fork_goes_on_with_a_loop_of_its_own(judge: ActiveCritic) -> None:
     child.start()
     child.join(60)
     assert child.exitcode == 0
-
-
-# -- a verdict is JSON
-
-
-def test_a_verdict_is_json_and_read_again() -> None:
-    verdict = js.Verdict(
-        math.nan,
-        "why",
-        criteria={"Style": js.CriterionScore(math.nan, "<b>")},
-        errors=(js.ErrorSpan("x", "y", math.nan),),
-        failure="no answer",
-    )
-    text = verdict.model_dump_json()
-    data = json.loads(text)
-    assert (data["score"], data["spread"], data["criteria"]["Style"]["score"]) == (None, None, None)
-    assert data["errors"][0]["severity"] is None
-    json.dumps(verdict.model_dump(mode="json"), allow_nan=False)
-    again = js.Verdict.model_validate_json(text)
-    assert math.isnan(again.score)
-    assert again.failure == "no answer"
-    assert again.to_dict() == verdict.to_dict()
 
 
 # -- where the model is, and where it is not

@@ -62,7 +62,7 @@ def test_a_verdict_as_json_keeps_offsets_and_hides_the_raw_texts_unless_asked() 
         "fine",
         62.5,
         {"Fluency": CriterionScore(75.0, "reads well"), "Style": CriterionScore(math.nan)},
-        (ErrorSpan("teh", "a typo", 2.0, 4, 7), ErrorSpan("", "no ending", 3.0)),
+        (ErrorSpan("teh", "a typo", 2.0, 4, 7), ErrorSpan("", "no ending", math.nan)),
         raw=("Score: 4",),
     )
     plain = json.loads(json.dumps(verdict.to_dict(), allow_nan=False))
@@ -71,6 +71,12 @@ def test_a_verdict_as_json_keeps_offsets_and_hides_the_raw_texts_unless_asked() 
         "Style": {"score": None, "explanation": ""},
     }
     assert [(e["start"], e["end"]) for e in plain["errors"]] == [(4, 7), (None, None)]
+    written = json.loads(verdict.model_dump_json())
+    assert written["errors"][1]["severity"] is written["criteria"]["Style"]["score"] is written["spread"] is None
+    for one in (verdict, Verdict.failed("no answer")):
+        again = Verdict.model_validate_json(one.model_dump_json())
+        assert again.to_dict(raw=True) == one.to_dict(raw=True)
+        assert math.isnan(again.score) == math.isnan(one.score)
     assert "raw" not in plain
     assert verdict.to_dict(raw=True)["raw"] == ["Score: 4"]
 

@@ -8,12 +8,10 @@ from typing import Any
 import dspy
 import pytest
 
-from judgesmith.errors import CallError, OptionError
+from judgesmith.errors import OptionError
 from judgesmith.programs.active_critic.critic import ActiveCritic
-from judgesmith.programs.models import engine
 from judgesmith.programs.models.lm import Sampling
 from judgesmith.programs.models.transport import Reply
-from judgesmith.programs.outcome import Calibration
 from judgesmith.programs.prompting.predict import AGAIN
 from judgesmith.signatures.values import Criterion, Item, Scale, Verdict
 
@@ -228,18 +226,6 @@ def test_sampling_caps_the_answer(scripted: MakeScripted) -> None:
     assert (transport.requests[0].temperature, transport.requests[0].max_tokens) == (0.7, 33)
 
 
-# Scale and calibration
-
-
-def test_scores_come_on_the_users_scale_and_through_the_calibration(scripted: MakeScripted) -> None:
-    lm, _ = scripted(lambda _: OVERALL)
-    judge = critic(lm=lm, scale=Scale(1, 5))
-    assert judge.score("s", "o").score == pytest.approx(3.4)  # 1 + 4·0.6
-    judge.calibration = Calibration((0.0, 60.0, 100.0), (1.0, 4.5, 5.0))
-    verdict = judge.score("s", "o")
-    assert (verdict.score, verdict.percent) == (4.5, 60.0)
-
-
 # Many rows
 
 
@@ -295,21 +281,3 @@ def test_copies_keep_the_task_and_share_the_model(scripted: MakeScripted) -> Non
         assert copied.knowledge is not judge.knowledge and copied.lm is judge.lm
         assert copied.overall_scorer.predict.demos == demos
         assert copied.overall_scorer.predict.demos is not judge.overall_scorer.predict.demos
-
-
-def test_the_dspy_state_holds_the_task_knowledge() -> None:
-    state = critic("fine").dump_state()
-    assert state["knowledge"]["description"] == TASK
-    fresh = ActiveCritic("fine", explain="before", reading="said")
-    fresh.load_state(state)
-    assert fresh.knowledge.criteria == CRITERIA
-
-
-def test_one_predictor_alone_is_an_ordinary_dspy_predict(scripted: MakeScripted) -> None:
-    judge = critic(lm=None)
-    inputs = judge.overall_scorer.inputs(Item("o", "s"), judge.known())
-    with dspy.context(lm=scripted([(is_overall, OVERALL)])[0]):
-        assert judge.overall_scorer.predict(**inputs).score == 60.0
-    lm, _ = scripted([(is_overall, "?"), (is_again, "?")])
-    with pytest.raises(CallError, match="asked twice"):
-        engine.run(judge.overall_scorer.predict.ask(lm, inputs))

@@ -103,20 +103,6 @@ def test_scores_are_the_formula(scripted: MakeScripted, tmp_path: Path, n: int, 
     assert len(transport.requests) == n + judge.calls_per_row() == verdict.usage.calls
 
 
-def test_many_outputs_of_one_document_write_its_references_once(scripted: MakeScripted, tmp_path: Path) -> None:
-    model = Model(steps)
-    lm, transport = scripted(model, logprobs=True)
-    judge = scorer(tmp_path, lm)
-    rows = [{"source": f"Document {d}.", "output": f"Output {i}."} for d in range(2) for i in range(4)]
-    verdicts = list(judge.score_many(rows))
-    assert all(v.failure is None for v in verdicts)
-    assert model.written == {"Document 0.": 5, "Document 1.": 5}
-    assert model.comparisons == 8 * 5
-    assert sum(v.usage.calls for v in verdicts) == len(transport.requests) == 50
-    list(scorer(tmp_path, lm).score_many(rows))  # another process would find them too
-    assert sum(model.written.values()) == 10
-
-
 def test_what_the_references_depend_on(scripted: MakeScripted, tmp_path: Path) -> None:
     model = Model(steps)
     lm, _ = scripted(model, logprobs=True)

@@ -12,19 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from patience import HANG
 
 from judgesmith.errors import OptionError
 from judgesmith.programs.comparing.references import ReferenceStore
 from judgesmith.programs.models.cache import CallCache, SharedFile, default_cache_path
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(-1e9, 1e9) | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
-    max_leaves=10,
-)
 
 
 @pytest.fixture
@@ -32,19 +24,6 @@ def cache(tmp_path: Path) -> Iterator[CallCache]:
     opened = CallCache(tmp_path / "deep" / "er" / "calls.sqlite")
     yield opened
     opened.close()
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CallCache]:
-    opened = CallCache(tmp_path_factory.mktemp("cache") / "calls.sqlite")
-    yield opened
-    opened.close()
-
-
-@given(JSON, st.binary(min_size=1, max_size=40))
-def test_a_value_comes_back_as_it_went_in(shared: CallCache, value: Any, key: bytes) -> None:
-    shared.put(key, value)
-    assert shared.get(key) == value
 
 
 def test_the_key_does_not_depend_on_the_order_of_fields() -> None:

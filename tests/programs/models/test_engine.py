@@ -29,15 +29,6 @@ async def same(item: int) -> int:
 # Running one coroutine
 
 
-def test_run_gives_the_result_and_raises_the_error() -> None:
-    async def broken() -> None:
-        raise KeyError("mine")
-
-    assert engine.run(wait(0.0)) == 0.0
-    with pytest.raises(KeyError, match="mine"):
-        engine.run(broken())
-
-
 def test_run_inside_the_loop_is_refused_instead_of_waiting_for_itself() -> None:
     async def nested() -> None:
         engine.run(wait(0.0))
