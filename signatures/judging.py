@@ -62,32 +62,6 @@ class ScoreBySteps(ScoreInOneAspect):
     score: float = dspy.OutputField(desc="how good the output is in this respect")
 
 
-class ExplainRating(ScoreInOneAspect):
-    """You evaluate texts in one respect, and every score that you give comes with the reasons for it. State the reasons
-    first, so that the score follows from them."""
-
-    explanation: str = dspy.OutputField(desc="the reasons for the score")
-    score: float = dspy.OutputField(desc="how good the output is in this respect")
-
-
-class AnalyseThenRate(ScoreInOneAspect):
-    """You analyse an output in one respect before you rate it. Go through the output, name the places that meet the
-    definition of this respect and those that do not, and weigh how much they matter. Leave every other respect aside,
-    and rate only after the analysis."""
-
-    explanation: str = dspy.OutputField(desc="the analysis")
-    score: float = dspy.OutputField(desc="the rating")
-
-
-class ReviewResponse(ScoreInOneAspect):
-    """You review what a system answered to a request. Say what the answer does well and where it falls short of what
-    was asked for, with the points that matter most to whoever asked, and what would improve it. Then give one overall
-    rating."""
-
-    explanation: str = dspy.OutputField(desc="the review")
-    score: float = dspy.OutputField(desc="the overall rating")
-
-
 class AnnotateErrors(dspy.Signature):  # type: ignore[misc]
     """You check texts that a system wrote for errors of one kind. You point at the words, say what is wrong with them
     and how bad it is, and then say how good the output is in this one respect."""

@@ -51,12 +51,11 @@ class Line:
 
 
 def number(scale: Scale, label: str = "Score", wanted: str = "number") -> Line:
-    """A line with a whole number of a scale."""
+    """A line with a whole number of a scale, of digits or up to 100."""
     low, high = int(scale.low), int(scale.high)
     if high == 100:
         return Line(label, wanted, '("100" | [0-9] [0-9]?)', {"type": "integer"})
-    digits = f"[{low}-{high}]" if high < 10 else f"({' | '.join(quoted(str(n)) for n in range(high, low - 1, -1))})"
-    return Line(label, wanted, digits, {"type": "integer", "enum": list(range(low, high + 1))})
+    return Line(label, wanted, f"[{low}-{high}]", {"type": "integer", "enum": list(range(low, high + 1))})
 
 
 def choice(label: str, words: Sequence[str], wanted: str = "") -> Line:
