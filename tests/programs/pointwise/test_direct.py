@@ -40,10 +40,3 @@ def test_without_log_probabilities_the_number_said(scripted: MakeScripted) -> No
     assert (one.percent, one.repaired) == (73.0, False)
     assert (two.percent, two.repaired) == (40.0, True)
     assert judge.reading == "said"
-
-
-def test_an_expectation_that_the_model_cannot_give_is_said(scripted: MakeScripted) -> None:
-    lm, _ = scripted([(is_score, "Score: 4")])
-    verdict = DirectScorer("fluency", reading="expected", lm=lm).score("s", "o")
-    assert verdict.percent == 75.0
-    assert verdict.notes == ("no log-probabilities at the score; the stated number was taken",)
