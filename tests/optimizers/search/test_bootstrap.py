@@ -107,7 +107,7 @@ def test_the_bootstrapped_candidate_exists_and_its_demonstrations_are_whole(
 def test_the_plan_counts_the_teachers_pass_and_says_what_cannot_be_bootstrapped(labels: Labels) -> None:
     compiler = Compiler(search=js.CorrelationRandomSearch(candidates=2))
     before, after = (
-        compiler.plan(js.ActiveCritic(explain=e, reading="said", task="N.", criteria=CRITERIA), labels, None)
+        compiler.plan(js.ActiveCritic("coarse", explain=e, reading="said", task="N.", criteria=CRITERIA), labels, None)
         for e in ("before", "after")
     )
     # 24 rows in four folds: 4·18 training rows and all 24 once more, each judged once more.
