@@ -380,7 +380,7 @@ class Judge(Quiet):
         """Use another model, a name or what `language_model` takes, for every step. Raises ModelError."""
         self.own_lm = language_model(lm)
         for predictor in self.predictors():
-            predictor.lm = None  # what a parent program set before
+            predictor.lm = self.own_lm
 
     def get_lm(self) -> Any:
         """The judge's own model as DSPy takes it, the very object that was set where that is one of DSPy's; None where

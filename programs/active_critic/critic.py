@@ -123,11 +123,11 @@ class ActiveCritic(Judge):
         Fitted weights go: they were fitted to answers of another form."""
         self.choose(**({"variant": self._own} | form))
         self.combination = None
-        before = {name: (p.demos, p.signature) for name, p in self.named_predictors()}
+        before = {name: (p.demos, p.signature, p.lm) for name, p in self.named_predictors()}
         self._build()
         for name, predictor in self.named_predictors():
             if name in before:
-                predictor.demos, predictor.signature = before[name]
+                predictor.demos, predictor.signature, predictor.lm = before[name]
 
     @property
     def _own(self) -> Variant:

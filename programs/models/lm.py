@@ -225,6 +225,11 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
 
     # -- as DSPy's modules call it
 
+    def launch(self, launch_kwargs: Any = None) -> None:
+        """Nothing: whoever runs a server starts it."""
+
+    kill = launch
+
     @property
     def supports_response_schema(self) -> bool:
         return self.known.json_schema

@@ -2,53 +2,24 @@
 
 import ast
 import math
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import dspy
 import pytest
+from judges import JUDGES, Make
 
 from judgesmith.errors import ArtifactError, LeakError, OptionError
-from judgesmith.programs.active_critic.critic import ActiveCritic
-from judgesmith.programs.baselines.pairs import PairS
-from judgesmith.programs.comparing.pairwise import PairwiseDirectScorer
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.lm import LanguageModel
 from judgesmith.programs.models.transport import Request
-from judgesmith.programs.one_aspect import OneAspectJudge
 from judgesmith.programs.pointwise.direct import DirectScorer
-from judgesmith.programs.pointwise.geval import GEval
 from judgesmith.programs.registry import judges
 from judgesmith.programs.simple import judge
-from judgesmith.signatures.values import Criterion, Item, Usage, Verdict
+from judgesmith.signatures.values import Item, Usage, Verdict
 from judgesmith.testing import JudgeContract
 from judgesmith.testing.judges import obliging
 from judgesmith.testing.scripted import scripted_models
-
-Make = Callable[..., Judge]
-CLARITY = Criterion("Clarity", "It is easy to follow.")
-#: Judges that need other arguments than those of `default`, or that are tested in several variants.
-SPECIAL: dict[str, Make] = {
-    "active-critic, vanilla": lambda **given: ActiveCritic("vanilla", **given),
-    "active-critic, fine": lambda **given: ActiveCritic("fine", criteria=[CLARITY], **given),
-    "pairwise-direct": lambda **given: PairwiseDirectScorer("fluency", levels=2, samples=1, **given),
-    "g-eval": lambda **given: GEval("fluency", samples=1, **given),
-    "pairs": lambda **given: PairS("fluency", samples=1, **given),
-}
-
-
-def default(part: type[Judge]) -> Make:
-    one: Any = part
-    return partial(one, "fluency") if issubclass(part, OneAspectJudge) else partial(one, criteria=[CLARITY])
-
-
-#: Every judge of this package; other packages test theirs with the same suite.
-JUDGES: dict[str, Make] = {
-    **{kind: default(part) for kind, part in judges.parts().items() if part.__module__.startswith("judgesmith.")},
-    **SPECIAL,
-}
 
 
 def test_the_core_compares_with_no_name_of_a_part() -> None:
