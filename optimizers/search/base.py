@@ -288,7 +288,7 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
             refuse_overlap(trainset, valset, "valset")
         base = without_demos(student)
         rows, pool = list(trainset if valset is None else valset), list(trainset)
-        zero_shot = self._score(base, rows, "zero-shot")
+        zero_shot = self.score(base, rows, "zero-shot")
         # The pool's own bootstrapped answers hold no label of another row: they come from a prompt without any. Where
         # the search's passes stop after the score, the teacher's goes on to the end: its answers are shown.
         own = valset is None and teacher is None and not base.stops_early()
@@ -314,14 +314,14 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
         entering what was judged."""
         # A part of a document would be ranked otherwise than the whole.
         if not self.racing or context.base.whole_documents:
-            self._consider(context, proposal, self._score(proposal.program, context.rows, proposal.name))
+            self._consider(context, proposal, self.score(proposal.program, context.rows, proposal.name))
             return
         count, verdicts, dropped = len(context.rows), dict[int, Verdict](), None
         finished = _finished(context.tried)
         leader = finished[_contest(finished).best(_values(finished))]
         for block in blocks(context.rows, self.objective, self.seed):
             try:
-                scored = self._score(proposal.program, [context.rows[i] for i in block.tolist()], proposal.name)
+                scored = self.score(proposal.program, [context.rows[i] for i in block.tolist()], proposal.name)
             except BudgetError:
                 if verdicts:
                     dropped = f"the budget ran out after {len(verdicts)} of {count} rows"
@@ -343,7 +343,7 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
         likely = chance(scored.percents, best, some, len(rows), self.objective, self.seed)
         return f"{where}: a chance of {likely:.0%} of reaching {leader.candidate.name}" if likely < CHANCE else None
 
-    def _score(self, program: Judge, rows: Sequence[dspy.Example], name: str) -> Scored:
+    def score(self, program: Judge, rows: Sequence[dspy.Example], name: str) -> Scored:
         self.progress.stage(f"candidate {name}", len(rows))
         return score_rows(brief(program), rows, self.progress)
 

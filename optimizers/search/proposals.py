@@ -1,8 +1,8 @@
 """DSPy's own optimizers MIPROv2 and GEPA under the contract of all searches.
 
-They propose programs (instructions that a model writes, demonstrations) and are guided by a per-example surrogate of
-agreement (`surrogate.RankSurrogate`). What they prefer decides nothing: their programs are measured by Q over all
-validation rows, failures counted, no row judged with its own group in the prompt, and chosen as in every other search.
+They propose programs: instructions that a model writes, and demonstrations. Each program that they try on all rows is a
+candidate, judged with no row's own group in the prompt, failures counted, and chosen as in every other search; what
+guides them is the same agreement (`Agreement`).
 
 What their prompts show: texts of training rows with their human scores (MIPROv2's summary of the data, GEPA's
 feedback), so labels of training rows can find their way into instructions. Held-out rows are never
@@ -13,19 +13,21 @@ from __future__ import annotations
 
 import importlib.util
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 import dspy
 import numpy as np
+import orjson
 from dspy.teleprompt import MIPROv2
 
-from ...agreement.surrogate import RankSurrogate
-from ...errors import BudgetError, MissingExtraError
-from ...programs.judge import Judge
+from ...agreement.metric import Agreement
+from ...errors import BudgetError, CallError, MissingExtraError
+from ...programs.judge import Judge, as_prediction
 from ...programs.models import engine
-from ...signatures.values import Item, Verdict
-from ..examples import Scored, item_of, percents_of
+from ...signatures.values import Verdict
+from ..examples import item_of
 from ..registry import optimizers
 from .base import (
     BootstrapOptions,
@@ -38,8 +40,7 @@ from .base import (
     SureOptions,
     Trial,
 )
-from .desk import Desk, JudgeProgram, Proposed, Tuned, shown
-from .prompts import PlainAdapter, cleaned, quiet_dspy
+from .prompts import Ended, PlainAdapter, PromptModel, cleaned, quiet_dspy
 
 #: Rows of one reflection of GEPA.
 REFLECTED = 4
@@ -49,34 +50,162 @@ SUMMARY_CALLS = 11
 SUMMARY_CHARACTERS = 8000
 
 
+class JudgeProgram(dspy.Module):  # type: ignore[misc]
+    """Scores one output, given its source, as people would score it: `percent` from 0 to 100, with an explanation.
+
+    What counts is the order of the outputs by their scores, and that it is the order in which people put them.
+    """
+
+    def __init__(self, judge: Judge, desk: Desk) -> None:
+        super().__init__()
+        self.judge = judge
+        self.desk = desk
+
+    def forward(self, row: int) -> dspy.Prediction:
+        return as_prediction(self.desk.verdict(self.judge, row))
+
+    def named_predictors(self) -> list[tuple[str, dspy.Predict]]:
+        return taught_of(self.judge)
+
+
+def taught_of(judge: Judge) -> list[tuple[str, dspy.Predict]]:
+    """The predictors that can be taught: others (who writes a reference, who merges) stay as they are."""
+    taught = {id(p) for p in judge.taught()}
+    return [(name, p) for name, p in judge.named_predictors() if id(p) in taught]
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """What a proposed program changes: for each taught predictor its instructions and its demonstrations."""
+
+    parts: Mapping[str, tuple[str, tuple[Mapping[str, Any], ...]]]
+
+    @classmethod
+    def of(cls, judge: Judge) -> Tuned:
+        return cls({name: (p.signature.instructions, tuple(p.demos)) for name, p in taught_of(judge)})
+
+    @property
+    def key(self) -> bytes:
+        return orjson.dumps(
+            {name: [text, [dict(d) for d in demos]] for name, (text, demos) in self.parts.items()},
+            option=orjson.OPT_SORT_KEYS,
+            default=str,
+        )
+
+    @property
+    def demos(self) -> tuple[Mapping[str, Any], ...]:
+        """Those of the predictor that has most."""
+        return max((demos for _, demos in self.parts.values()), key=len, default=())
+
+    def on(self, base: Judge) -> Judge:
+        """A copy of `base` with these parts."""
+        made = base.copy_for()
+        for name, predictor in made.named_predictors():
+            if name in self.parts:
+                text, demos = self.parts[name]
+                predictor.signature = predictor.signature.with_instructions(text)
+                predictor.demos = [dict(d) for d in demos]
+        return made
+
+
+@dataclass
+class Desk:
+    """Where programs are judged while DSPy searches: on all rows at once, as a candidate of the search, or, for GEPA's
+    reflection, on single rows of the pool. DSPy catches exceptions nearly everywhere and goes on, so that what has to
+    end a search is raised as `Ended`."""
+
+    search: DSPySearch
+    context: SearchContext
+    known: dict[bytes, Trial] = field(default_factory=dict)
+    paid: int = 0
+    """Rows that were judged."""
+
+    def __post_init__(self) -> None:
+        self.known[Tuned.of(self.context.base).key] = self.context.tried[0]
+        self.lm = self.context.base.lm
+        self.prompts = PromptModel(self.context.teacher or self.lm, self.run)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    @property
+    def rows(self) -> list[dspy.Example]:
+        """The rows that candidates are measured on, each with the number by which it is judged."""
+        return [row.copy(row=number).with_inputs("row") for number, row in enumerate(self.context.rows)]
+
+    @property
+    def pool(self) -> list[dspy.Example]:
+        """Training rows as proposals see them: texts, human score, group. Which system wrote them is left out, as from
+        every judge's prompt."""
+        kept = ("source", "output", "context", "reference", "group")
+        return [
+            dspy.Example(
+                {name: row[name] for name in kept if row.get(name) is not None}, score=round(float(row.score), 1),
+                row=len(self.context.rows) + number,
+            ).with_inputs("row")
+            for number, row in enumerate(self.context.pool)
+        ]  # fmt: skip
+
+    def run(self, coroutine: Callable[[], Any]) -> Any:
+        """Run a call to a model. Raises CallError where it failed, Ended where no further one makes sense."""
+        try:
+            return engine.run(coroutine())
+        except CallError:
+            raise
+        except Exception as error:
+            raise Ended(error) from error
+
+    def verdict(self, judge: Judge, row: int) -> Verdict:
+        """What a program says of a row. Raises Ended."""
+        context = self.context
+        if row >= len(context.rows):
+            self.paid += 1
+            item = item_of(context.pool[row - len(context.rows)])
+            verdict: Verdict = self.run(lambda: judge.averdict(item, self.lm))
+            return verdict
+        tuned = Tuned.of(judge)
+        if tuned.key not in self.known:
+            before = len(context.tried)
+            try:
+                self.search.judge(context, _proposal(f"{self.search.name} {before}", tuned, context))
+            except Exception as error:
+                raise Ended(error) from error
+            self.known[tuned.key] = context.tried[before]
+            self.paid += len(context.rows)
+        return self.known[tuned.key].scored.verdicts[row]
+
+    def metric(self, **more: Any) -> Agreement:
+        return Agreement(
+            self.search.objective, score_of="percent", human_of="score", group_of="group", scale=(0, 100), **more
+        )
+
+    def panel(self) -> list[Any]:
+        """The pool with zero-shot's answers."""
+        context = self.context
+        scored = context.tried[0].scored
+        if context.pool != context.rows:
+            scored = self.search.score(context.base, context.pool, "zero-shot, training rows")
+        return list(zip(self.pool, map(as_prediction, scored.verdicts), strict=True))
+
+
 class DSPySearch(DemonstrationSearch):
     """What they have in common.
 
     candidates: on the scale of `CorrelationRandomSearch`. The model that writes proposals is the teacher, or else the
     judge's own. Racing has no place here: which rows a program is tried on is for DSPy to say. The same seed, labels
-    and cache give the same candidates; only where a budget ends a search with several rows under way is it open which
-    of these it still judged. With a valset the training rows are scored once more, without demonstrations: the
-    surrogate's panel is made of them.
+    and cache give the same candidates. With a valset GEPA scores the training rows once more, without demonstrations.
     """
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._remarks: list[str] = []
 
-    def settings(self) -> dict[str, Any]:
-        return super().settings() | {"surrogate": "rank concordance"}
-
     def evaluations(self) -> int:
         return int(self.candidates) + 3 if self.candidates else 1
 
-    @property
-    def _completed(self) -> int:
-        """How many programs that DSPy tried on some rows only are judged on the rest of them."""
-        return 0
-
     @abstractmethod
     def _propose(self, program: JudgeProgram, desk: Desk, context: SearchContext) -> None:
-        """Run DSPy's optimizer; `desk` notes what it tries."""
+        """Run DSPy's optimizer."""
 
     def explore(self, context: SearchContext) -> None:
         self._remarks = []
@@ -88,67 +217,29 @@ class DSPySearch(DemonstrationSearch):
         if context.base.whole_documents:
             self._remarks.append(f"{self.name} judges one output at a time, which this judge of whole documents cannot")
             return
-        desk, program = self._opened(context)
-        self.progress.stage(f"programs that {self.name} proposes", (self.evaluations() - 1) * len(context.rows))
-        with quiet_dspy(), dspy.context(lm=desk.prompts, adapter=PlainAdapter()):
-            broken = desk.run(lambda: self._propose(program, desk, context))
-        if broken:
-            self._remarks.append(f"{self.name} could not go on ({broken})")
-        self._measure(context, desk)
-        if len(desk.proposed) == 1 and not desk.ran_out and not self._remarks:
-            self._remarks.append(f"{self.name} proposed nothing but the zero-shot prompt")
-        if desk.ran_out:
-            raise BudgetError("the budget ended the search")
-
-    def _opened(self, context: SearchContext) -> tuple[Desk, JudgeProgram]:
-        """A desk that knows zero-shot's answers, and the program that DSPy starts from."""
         judge = context.base.copy_for()
         engine.run(judge.prepare(judge.lm))
         judge.set_brief(True)
-        known = _by_item(context.rows, context.tried[0].scored.verdicts)
-        if any(item_of(e) not in known for e in context.pool):
-            known |= _by_item(
-                context.pool, self._score(context.base, context.pool, "zero-shot, training rows").verdicts
-            )
-        desk = Desk(
-            judge,
-            RankSurrogate(context.pool, percents_of([known[item_of(e)] for e in context.pool]), seed=self.seed),
-            [*context.pool, *context.rows],
-            prompts=context.teacher or judge.lm,
-            keep=self._completed * len(context.rows) * judge.calls_per_row(),
-            progress=self.progress,
-        )
-        desk.known(known)
-        return desk, JudgeProgram(judge, desk)
-
-    # -- measuring what was proposed
-
-    def _measure(self, context: SearchContext, desk: Desk) -> None:
-        """Q of the proposed programs: of all that were tried on every row, then of the most promising others."""
-        items = [item_of(e) for e in context.rows]
-        whole: list[Proposed] = []
-        partial: list[Proposed] = []
-        for entry in desk.ranked():
-            (whole if all(item in entry.answers for item in items) else partial).append(entry)
-        partial = partial[: max(0, min(self._completed, self.evaluations() - len(context.tried) - len(whole)))]
-        for number, entry in enumerate([*whole, *partial], start=1):
-            self._take(context, f"{self.name} {number}", entry, items)
-
-    def _take(self, context: SearchContext, name: str, entry: Proposed, items: Sequence[Item]) -> None:
-        proposal = _proposal(name, entry.tuned, context)
-        known = {item: answer.verdict for item, answer in entry.answers.items()}
-        missing = [e for e, item in zip(context.rows, items, strict=True) if item not in known]
-        if missing:
-            known |= _by_item(missing, self._score(proposal.program, missing, name).verdicts)
-        self._consider(context, proposal, Scored.of([known[item] for item in items]))
+        desk = Desk(self, context)
+        try:
+            with quiet_dspy(), dspy.context(lm=desk.prompts, adapter=PlainAdapter()):
+                self._propose(JudgeProgram(judge, desk), desk, context)
+        except Ended as end:
+            raise end.error from None
+        except BudgetError:
+            raise
+        except Exception as error:
+            self._remarks.append(f"{self.name} could not go on ({_said(error)})")
+        if len(context.tried) == 1 and not self._remarks:
+            self._remarks.append(f"{self.name} proposed nothing but the zero-shot prompt")
 
     def choose(self, tried: Sequence[Trial], rows: Sequence[dspy.Example]) -> tuple[Trial, str | None]:
         chosen, reason = super().choose(tried, rows)
         return chosen, "; ".join([*self._remarks, *([reason] if reason else [])]) or None
 
 
-def _by_item(rows: Sequence[dspy.Example], verdicts: Sequence[Verdict]) -> dict[Item, Verdict]:
-    return {item_of(e): v for e, v in zip(rows, verdicts, strict=True)}
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
 
 
 def _proposal(name: str, tuned: Tuned, context: SearchContext) -> Proposal:
@@ -195,19 +286,19 @@ class MIPROSearch(DSPySearch):
         return (SUMMARY_CALLS + self._instructions * len(judge.taught())) if self.candidates else 0
 
     def _propose(self, program: JudgeProgram, desk: Desk, context: SearchContext) -> None:
-        pool, rows = [shown(e) for e in context.pool], [shown(e) for e in context.rows]
+        pool, rows = desk.pool, desk.rows
         length = sum(len(str(e)) for e in pool) / len(pool)
         optimizer = _MIPRO(
             self._sets(context),
             self._remarks,
-            metric=desk.surrogate,
+            metric=desk.metric(),
             prompt_model=desk.prompts,
             task_model=desk.prompts,
             max_bootstrapped_demos=self.max_demos,
             max_labeled_demos=self.max_demos,
             auto=None,
             num_candidates=self._instructions,
-            num_threads=desk.threads,
+            num_threads=1,  # a program is judged on all rows at once
             seed=self.seed,
         )
         optimizer.compile(
@@ -275,10 +366,6 @@ class GEPASearch(DSPySearch):
         super().__init__(**options)
 
     @property
-    def _completed(self) -> int:
-        return int(max(1, self.candidates - self.candidates // 2))
-
-    @property
     def _rounds(self) -> int:
         return 2 * int(self.candidates)
 
@@ -286,34 +373,25 @@ class GEPASearch(DSPySearch):
         return self._rounds
 
     def _propose(self, program: JudgeProgram, desk: Desk, context: SearchContext) -> None:
-        pool, rows = [shown(e) for e in context.pool], [shown(e) for e in context.rows]
+        pool, rows = desk.pool, desk.rows
         batch = min(REFLECTED, len(pool))
-        most = (self.evaluations() - 1 - self._completed) * len(rows)
+        most = (self.evaluations() - 1) * len(rows)
         rounds = 0
-        desk.traced = True
 
         def enough(state: Any) -> bool:
             nonlocal rounds
             rounds += 1
             # A round tries parent and child on a batch and then, perhaps, the child on all rows.
-            return rounds > self._rounds or desk.paid_rows + 2 * batch + len(rows) > most
-
-        def metric(
-            example: dspy.Example, prediction: Any, trace: Any = None, asked: Any = None, asked_trace: Any = None
-        ) -> Any:
-            score = desk.surrogate(example, prediction)
-            if asked is None:
-                return score
-            return dspy.Prediction(score=score, feedback=desk.surrogate.feedback(example, prediction))
+            return rounds > self._rounds or desk.paid + 2 * batch + len(rows) > most
 
         optimizer = dspy.GEPA(
-            metric,
+            desk.metric(panel=desk.panel()),
             max_metric_calls=most + len(rows) + 2 * batch * self._rounds,
             reflection_minibatch_size=batch,
             reflection_lm=desk.prompts.copy(temperature=1.0),
             instruction_proposer=_proposer(),
             use_merge=False,
-            num_threads=desk.threads,
+            num_threads=1,  # a program is judged on all rows at once
             seed=self.seed,
             gepa_kwargs={"stop_callbacks": [enough]},
         )

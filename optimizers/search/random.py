@@ -209,7 +209,7 @@ class CorrelationRandomSearch(DemonstrationSearch):
         self._best: Trial | None = None
 
     def evaluations(self) -> int:
-        return int(self.candidates) + 3
+        return int(self.candidates) + 3 if self.candidates else 1
 
     def compile(
         self,
@@ -246,12 +246,14 @@ class CorrelationRandomSearch(DemonstrationSearch):
             raise OptionError(f"the program gave no score on any row: {verdicts[0].failure}")
         return best.finished()
 
-    def _score(self, program: Judge, rows: Sequence[dspy.Example], name: str) -> Scored:
+    def score(self, program: Judge, rows: Sequence[dspy.Example], name: str) -> Scored:
         with row_context.own_documents_shown() if self.leave_out == "nothing" else nullcontext():
-            return super()._score(program, rows, name)
+            return super().score(program, rows, name)
 
     def explore(self, context: SearchContext) -> None:
         """DSPy's search, as it stands."""
+        if not self.candidates:
+            return
         numbers = [n for n in range(-3, self.candidates) if self._restrict is None or n in self._restrict]
         table = Table(self, context, numbers)
         bootstrapped, labelled = (

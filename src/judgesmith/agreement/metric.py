@@ -23,6 +23,9 @@ from .fields import Field, json_values, number, text_of
 from .objectives import Objective, Reached, Rows, objectives
 from .resampling import interval_of
 
+#: With fewer rows a metric's mean is that of the rows' own scores.
+FEWEST = 8
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AgreementValue:
@@ -104,7 +107,8 @@ class Agreement:
 
     objective: "q" (Pearson + Spearman + Kendall), "kappa", "auc", "balanced-accuracy", "pairwise" or "closeness", or an
     `Objective`. DSPy multiplies what it averages by 100, so that a Q of 1.2 is a score of 120; where agreement is
-    undefined (constant scores, say), it is the lowest there is.
+    undefined (constant scores, say), it is the lowest there is. Agreement of fewer than 8 rows says nothing: of so few,
+    such as GEPA's small batches, the rows' own scores are averaged.
 
     One row's score, for optimizers that look at single rows, is its closeness: 1 - |predicted - human| in shares of the
     scale; or, with a panel, its share of panel rows on whose right side the program puts it. As a yes or no, which
@@ -114,7 +118,8 @@ class Agreement:
     that can only be meant. Both are a field's name or a function. group_of: the document of a row; by default its
     `group` where it has one, else each row is for itself. scale: the lowest and the highest score there can be; by
     default the range of the human scores at hand. panel: what `dspy.Evaluate` returned for the program as it is on the
-    training rows, or (example, prediction) pairs. level: "pooled", or "sample" for Q within documents.
+    training rows, or (example, prediction) pairs. level: "pooled", "sample" for Q within documents, "system" for Q of
+    the means of systems (an example's `system`).
     """
 
     def __init__(
@@ -156,7 +161,9 @@ class Agreement:
         low, high = self.scale or (float(human.min()), float(human.max()))
         human, predicted = (100 * (values - low) / ((high - low) or 1.0) for values in (human, predicted))
         groups = [self.group(example) or f"row {n}" for n, example in enumerate(examples)]
-        return AgreementValue.of(predicted, Rows(human, groups, groups), self.by, rounds=rounds)
+        named = [example.get("system") if hasattr(example, "get") else None for example in examples]
+        systems = [str(name) for name in named] if all(named) else None
+        return AgreementValue.of(predicted, Rows(human, groups, groups, systems), self.by, rounds=rounds)
 
     def both(self, example: Any, prediction: Any) -> tuple[float, float]:
         """The human score, and the predicted one: NaN where there is none."""
@@ -213,7 +220,7 @@ class Agreement:
         import dspy
 
         low, high = self.scale or (0.0, 1.0)
-        text = "\n".join(str(value) for value in example.inputs().values())
+        text = str(example.get("output") or "\n".join(map(str, example.inputs().values())))
         human, predicted = (100 * (value - low) / ((high - low) or 1.0) for value in self.both(example, prediction))
         return dspy.Example(output=text, score=human, group=self.group(example) or text), predicted
 
@@ -274,8 +281,8 @@ class Total:
 
     def mean(self, count: float) -> float:
         """The agreement of the rows, of which there should be `count`: where some are missing, its lead over chance
-        shrinks to the share that is there. Answers to one and the same row, which have no agreement, are averaged."""
-        if len({id(row.pair[0]) for row in self.rows}) < len(self.rows):
+        shrinks to the share that is there. Of fewer than 8 different rows their own scores are averaged."""
+        if len({id(row.pair[0]) for row in self.rows}) < FEWEST:
             return math.fsum(self.rows) / count
         by, reached = self.metric.by, self.metric.over([row.pair for row in self.rows], rounds=0).reached
         if reached.reason is not None:

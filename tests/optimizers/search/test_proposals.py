@@ -14,16 +14,15 @@ from judgesmith.optimizers.examples import examples_of
 from judgesmith.optimizers.search import prompts as dspy_model
 from judgesmith.optimizers.search import proposals as adapters
 from judgesmith.optimizers.search.base import SearchRecord
-from judgesmith.optimizers.search.desk import Desk, Tuned
 from judgesmith.optimizers.search.prompts import LONGEST, PlainAdapter, PromptModel, cleaned
-from judgesmith.optimizers.search.proposals import DSPySearch, GEPASearch, MIPROSearch
+from judgesmith.optimizers.search.proposals import DSPySearch, GEPASearch, MIPROSearch, Tuned
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.artifact import to_dict
 from judgesmith.programs.judge import Judge
+from judgesmith.programs.models import engine
 from judgesmith.programs.models.lm import Connection, LanguageModel, language_model
 from judgesmith.programs.openlgauge.judge import OpeNLGauge
 from judgesmith.programs.pointwise.geval import GEval
-from judgesmith.programs.progress import Silent
 from judgesmith.signatures.values import Criterion
 from judgesmith.testing.optimizers import guess, truth
 
@@ -145,7 +144,9 @@ def test_it_keeps_to_what_it_says_it_may_take(search: type[DSPySearch], server: 
         judged = len(server.judged) - before
         assert judged <= 40 * made.evaluations()
         assert lm.meter.logical <= 40 * made.evaluations() + made.proposals(student, 40) + 3
-        assert 1 < len(record.candidates) <= made.evaluations()
+        assert (
+            (search is not GEPASearch) < len(record.candidates) <= made.evaluations()
+        )  # GEPA tries what did better on a few
 
 
 def test_no_candidates_means_no_search(
@@ -212,7 +213,7 @@ def test_rows_to_measure_on_stay_out_of_what_proposals_see(
     train, val = labels.subset(range(20)), labels.subset(range(20, 40))
     _, record = run(search(candidates=4), critic(model), train, valset=examples_of(val))
     assert record.scored.percents.shape == (20,)
-    assert len(record.candidates) > 1
+    assert len(record.candidates) > 1 or search is GEPASearch  # it tries what did better on a few rows
     asked = [ask.text for ask in server.asks if ask.step == "dspy"]
     assert asked
     assert not [row.id for row in val.rows for text in asked if row.id in text]
@@ -321,8 +322,7 @@ def test_a_plain_answer_is_taken_where_one_text_was_asked_for() -> None:
 
 def test_prompts_go_through_our_model(server: Any, model: LanguageModel) -> None:
     server.answer = lambda ask: "4" if "2 + 2" in ask.text else ask.last
-    desk = Desk(critic(model), RankSurrogate([], []), [], prompts=model, keep=0, progress=Silent())
-    prompts = desk.prompts.copy(temperature=1.0, rollout_id=7)
+    prompts = PromptModel(model, lambda call: engine.run(call())).copy(temperature=1.0, rollout_id=7)
     assert isinstance(prompts, PromptModel)
     assert prompts("say </output> this") == ["say ‹/output> this"]
     assert prompts(messages=[{"role": "user", "content": [{"type": "text", "text": "in parts"}]}]) == ["in parts"]

@@ -91,7 +91,7 @@ def raced(table: np.ndarray[Any, Any], budget: int = 10_000, max_failed: float =
         return Scored.of([Verdict.failed("no") if math.isnan(p) else Verdict(score=p, percent=p) for p in percents])
 
     search = CorrelationRandomSearch(racing=True, max_failed=max_failed)
-    search._score = score  # type: ignore[assignment, method-assign]
+    search.score = score  # type: ignore[assignment, method-assign]
     judge = SimpleNamespace(whole_documents=False)
     context = SearchContext(judge, examples, examples, lambda: ())  # type: ignore[arg-type]
     search._consider(context, Proposal("0", "none", (), judge), score(0, examples, "0"))  # type: ignore[arg-type]

@@ -59,7 +59,7 @@ def test_a_validation_set_that_shares_a_text_is_refused(server: FakeModel, searc
 
 def test_zero_shot_is_always_a_candidate(search: Search, labels: Labels) -> None:
     every = ["labels only", "bootstrapped", *(f"random {i}" for i in range(4))]
-    for given, names in (({}, every), ({"restrict": [1]}, ["random 1"]), ({"num_candidate_programs": 0}, every[:2])):
+    for given, names in (({}, every), ({"restrict": [1]}, ["random 1"]), ({"candidates": 0}, [])):
         _, record = search(labels, **given)
         assert [c.name for c in record.candidates] == ["zero-shot", *names]
 
