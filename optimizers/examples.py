@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Self
+from typing import Any, Self
 
 import dspy
 import numpy as np
@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from ..agreement.metric import AgreementValue
 from ..agreement.objectives import Objective, Rows
 from ..agreement.significance import Difference, difference_within
-from ..datasets.duplicates import shared
+from ..datasets.duplicates import merge, shared
 from ..datasets.records import Labels, Row
-from ..errors import LeakError
+from ..errors import JudgesmithError, LeakError, OptionError
 from ..programs.judge import Judge
 from ..programs.progress import Progress
+from ..rows import human_score, source_key
 from ..signatures.values import Item, Scale, Verdict
 
 Vector = NDArray[np.float64]
@@ -28,20 +29,44 @@ Vector = NDArray[np.float64]
 def examples_of(labels: Labels) -> list[dspy.Example]:
     """One DSPy example a row: inputs source, output, context, reference; `score` is the human's in percent [0, 100],
     `group` what may not stand on both sides, `document` and `system` what the agreement levels need."""
-    scale = Scale(*labels.scale)
+    return rated(labels.rows, map(Scale(*labels.scale).to_percent, labels.scores.tolist()))
+
+
+def rated(rows: Sequence[Row], percents: Iterable[float]) -> list[dspy.Example]:
+    """Rows with people's scores in percent, in the form that demonstrations have."""
     return [
         dspy.Example(
-            source=row.source,
-            output=row.output,
-            context=row.context,
-            reference=row.reference,
-            score=scale.to_percent(score),
-            group=row.group,
-            document=row.doc_id,
-            system=row.system,
+            source=row.source, output=row.output, context=row.context, reference=row.reference, score=percent,
+            group=row.group, document=row.doc_id, system=row.system, augmented=False, gold=True,
         ).with_inputs("source", "output", "context", "reference")
-        for row, score in zip(labels.rows, labels.scores.tolist(), strict=True)
-    ]
+        for row, percent in zip(rows, percents, strict=True)
+    ]  # fmt: skip
+
+
+def as_rated(examples: Sequence[Any], scale: Scale) -> list[dspy.Example]:
+    """A user's examples as `rated` has them; those that are so stay. The texts and the human score may have any of
+    their names, the score is on this scale; rows of the same source, or of nearly the same texts, share a group.
+
+    Raises OptionError, naming the row, for one whose texts or score cannot be read, or whose score leaves the scale.
+    """
+    if all("gold" in example for example in examples):
+        return list(examples)
+    rows, percents = list[Row](), list[float]()
+    for number, example in enumerate(examples, start=1):
+        try:
+            item, human = Item.of(example), human_score(example)
+        except JudgesmithError as error:
+            raise OptionError(f"row {number}: {error}") from None
+        percents.append(scale.to_percent(human))
+        if not 0 <= percents[-1] <= 100:
+            raise OptionError(
+                f"row {number}: people's score {human:g} is not on the judge's scale {scale}; make the judge with "
+                "scale=js.Scale(lowest, highest)"
+            )
+        group, system = item.group or source_key(item.source or item.output), example.get("system")
+        texts = item.output, item.source or "", item.context, item.reference
+        rows.append(Row(str(number), *texts, system, doc_id=group, group=group))
+    return rated(merge(rows).applied(rows), percents)
 
 
 def item_of(example: dspy.Example) -> Item:

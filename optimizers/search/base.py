@@ -31,7 +31,7 @@ from ...programs.models.lm import LanguageModel
 from ...programs.outcome import Calibration
 from ...programs.progress import Progress, Silent
 from ...signatures.values import Scale, Verdict
-from ..examples import Scored, agreement, clearly, difference, humans, item_of, refuse_overlap, score_rows
+from ..examples import Scored, agreement, as_rated, clearly, difference, humans, item_of, refuse_overlap, score_rows
 from .racing import CHANCE, Rows, blocks, chance
 from .selection import Contest, Correction, Entrant, corrected
 
@@ -280,10 +280,13 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
     ) -> Judge:
         """The best of all candidates, as a copy of `student`; `self.record` says how it came about.
 
-        trainset: rows that demonstrations are taken from (`examples_of`). valset: rows that candidates are measured
-        on; default the training rows, each judged without its own group. Zero-shot is always measured first.
-        Raises LeakError when valset shares a group or a text with trainset, BudgetError when not even zero-shot fits.
+        trainset: rows that demonstrations are taken from: examples with their texts and people's score on the judge's
+        scale, or what `examples_of` makes. valset: rows that candidates are measured on; default the training rows,
+        each judged without its own group. Zero-shot is always measured first. Raises LeakError when valset shares a
+        group or a text with trainset, BudgetError when not even zero-shot fits, OptionError for rows without a score.
         """
+        trainset = as_rated(trainset, student.scale)
+        valset = None if valset is None else as_rated(valset, student.scale)
         if valset is not None:
             refuse_overlap(trainset, valset, "valset")
         base = without_demos(student)

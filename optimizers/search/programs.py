@@ -25,6 +25,7 @@ from ...programs.models.lm import language_model
 from ...programs.models.transport import Message
 from ...programs.progress import counting
 from ...signatures.values import Item, Verdict
+from ..examples import rated
 
 #: Where a demonstration's group stands while a search runs: no field of a signature can have this name.
 GROUP = "group of the row"
@@ -76,13 +77,7 @@ class Task:
             name = f"row {n}: {text[:40]}" if group_of is None else text_of(group_of, example)
             self.examples[text] = example
             rows.append(Row(str(n), text, doc_id=name, group=name))
-        return [
-            dspy.Example(
-                source="", output=row.output, context=None, reference=None, group=group, document=row.doc_id,
-                system=None, score=self.percent(self.fields.human(example)),
-            ).with_inputs("output")
-            for row, group, example in zip(rows, merge(rows).groups, examples, strict=True)
-        ]  # fmt: skip
+        return rated(merge(rows).applied(rows), (self.percent(self.fields.human(example)) for example in examples))
 
 
 def as_judge(

@@ -14,7 +14,9 @@ from functools import cached_property, total_ordering
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ..disarming import disarm
 from ..rows import human_score
 from ..tables import facts
 from .correlation import Level, Vector
@@ -25,6 +27,8 @@ from .resampling import interval_of
 
 #: With fewer rows a metric's mean is that of the rows' own scores.
 FEWEST = 8
+#: Rows of a panel at most; rows that feedback quotes, and characters of each.
+PANEL, QUOTED, LONGEST = 60, 3, 160
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -180,11 +184,10 @@ class Agreement:
         return text_of(self._group_of, example)
 
     def row(self, example: Any, prediction: Any) -> float:
-        """One row's score, in [0, 1]; 0 for a failed one without a panel."""
-        if self._panel is not None:
-            seen, percent = self._seen(example, prediction)
-            return float(self._panel.concordance(seen, percent))
+        """One row's score, in [0, 1]. A failed one is worth 0 or, with a panel, an answer drawn at random from it."""
         human, predicted = self.both(example, prediction)
+        if self._panel:
+            return self._panel.concordance(self.name(example), human, predicted)
         if math.isnan(predicted):
             return 0.0
         if self.scale is None:
@@ -194,39 +197,79 @@ class Agreement:
     def feedback(self, example: Any, prediction: Any) -> str:
         """What a reflection model is told of one answer. It holds human scores, so that these can find their way into
         the instructions that it writes."""
-        if self._panel is not None:
-            seen, percent = self._seen(example, prediction)
-            import dspy
-
-            return str(self._panel.feedback(seen, dspy.Prediction(percent=percent)))
         human, predicted = self.both(example, prediction)
         if math.isnan(predicted):
-            return f"People gave this output {human:g}; no score could be read from the answer."
-        off = "as people did" if predicted == human else f"{abs(predicted - human):g} too {_side(predicted, human)}"
-        return f"People gave this output {human:g}, the judge {predicted:g}: {off}."
+            why = getattr(prediction, "failure", None) or "no score could be read"
+            return f"People gave this output {human:g}; the judge gave no score ({_quote(str(why))})."
+        told = f"People gave this output {human:g}, the judge {predicted:g}."
+        return "\n".join(
+            [told, *(self._panel.contradictions(self.name(example), human, predicted) if self._panel else ())]
+        )
+
+    def name(self, example: Any) -> str:
+        """The row's document, or else its text."""
+        return self.group(example) or _text(example)
 
     @cached_property
-    def _panel(self) -> Any:
-        """The `RankSurrogate` of the panel's rows; None without a panel."""
-        if not self._pairs:
-            return None
-        from .surrogate import RankSurrogate
-
-        seen, percents = zip(*(self._seen(*pair) for pair in self._pairs), strict=True)
-        return RankSurrogate(seen, percents)
-
-    def _seen(self, example: Any, prediction: Any) -> tuple[Any, float]:
-        """A row as the panel has it, and its predicted percent."""
-        import dspy
-
-        low, high = self.scale or (0.0, 1.0)
-        text = str(example.get("output") or "\n".join(map(str, example.inputs().values())))
-        human, predicted = (100 * (value - low) / ((high - low) or 1.0) for value in self.both(example, prediction))
-        return dspy.Example(output=text, score=human, group=self.group(example) or text), predicted
+    def _panel(self) -> Panel | None:
+        rows = [(*self.both(*pair), self.name(pair[0]), _text(pair[0])) for pair in self._pairs]
+        answered = [row for row in rows if math.isfinite(row[1])]
+        drawn = np.sort(np.random.default_rng(3).permutation(len(answered))[:PANEL])
+        return Panel(*zip(*(answered[i] for i in drawn), strict=True)) if answered else None
 
 
-def _side(predicted: float, human: float) -> str:
-    return "high" if predicted > human else "low"
+class Panel:
+    """Other rows that an answer is compared with: what people gave them and the program as it was, their documents and
+    texts.
+
+    An answer's concordance is the mean over the rows of other documents of (1 + sign(p - p_j) sign(h - h_j)) / 2: 1
+    where judge and people order two rows alike, 0 where they order them the other way round, 0.5 where either sees a
+    tie, or where there is no such row. Its mean over rows is (1 + tau-a) / 2 with one side of each pair held fixed.
+    """
+
+    def __init__(
+        self, human: Sequence[float], predicted: Sequence[float], names: Sequence[str], texts: Sequence[str]
+    ) -> None:
+        self.human, self.predicted, self.names, self.texts = np.array(human), np.array(predicted), names, texts
+
+    def others(self, name: str) -> NDArray[np.intp]:
+        return np.flatnonzero([other != name for other in self.names])
+
+    def concordance(self, name: str, human: float, predicted: float) -> float:
+        others = self.others(name)
+        if not len(others):
+            return 0.5
+        drawn = self.predicted[others] if math.isnan(predicted) else np.array([predicted])
+        judge = np.sign(drawn[:, None] - self.predicted[others][None, :])
+        return float(np.mean((1 + judge * np.sign(human - self.human[others])[None, :]) / 2))
+
+    def contradictions(self, name: str, human: float, predicted: float) -> list[str]:
+        """How often the judge is on people's side, and the rows where it clearly is not."""
+        others = self.others(name)
+        if not len(others):
+            return []
+        sides = np.sign(predicted - self.predicted[others]) * np.sign(human - self.human[others])
+        wrong = sorted(others[sides < 0].tolist(), key=lambda i: (-abs(human - self.human[i]), i))
+        lines = [
+            f"Compared with {len(others)} other outputs, the judge puts it on the same side as people do "
+            f"{int((sides > 0).sum())} times and on the other side {len(wrong)} times."
+        ]
+        for i in wrong[:QUOTED]:
+            below = self.human[i] > human
+            lines.append(
+                f"People rate this other output {'higher' if below else 'lower'} ({self.human[i]:g}), the judge "
+                f'{"lower" if below else "higher"} ({self.predicted[i]:g}): "{_quote(self.texts[i])}"'
+            )
+        return lines
+
+
+def _text(example: Any) -> str:
+    return str(example.get("output") or "\n".join(map(str, example.inputs().values())))
+
+
+def _quote(text: str) -> str:
+    flat = " ".join(disarm(text).split())
+    return flat if len(flat) <= LONGEST else flat[: LONGEST - 1] + "…"
 
 
 class RowScore(float):

@@ -7,7 +7,7 @@ from typing import Any
 import dspy
 import pytest
 
-from judgesmith.agreement.surrogate import RankSurrogate
+from judgesmith.agreement.metric import Panel
 from judgesmith.datasets.records import Labels
 from judgesmith.errors import MissingExtraError, ModelError
 from judgesmith.optimizers.examples import examples_of
@@ -81,7 +81,7 @@ def test_a_better_instruction_is_found_and_chosen(
     assert any(MARKER in part["instructions"] for part in saved["state"].values())
 
 
-def test_what_the_surrogate_prefers_is_not_chosen_for_it(
+def test_what_gepas_panel_prefers_is_not_chosen_for_it(
     search: type[DSPySearch],
     server: Any,
     fake: Any,
@@ -89,13 +89,13 @@ def test_what_the_surrogate_prefers_is_not_chosen_for_it(
     labels: Labels,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The surrogate is made to love what is useless: whatever answers with round numbers."""
+    """The panel is made to love what is useless: whatever answers with round numbers."""
     human = truth(labels)
     server.answer = scripted(
         fake, lambda ask: guess(ask) // 10 * 10 if MARKER in ask.system else human[ask.mark] * 0.98 + 1
     )
     monkeypatch.setattr(
-        RankSurrogate, "concordance", lambda self, example, percent: (percent % 10 == 0) * 0.8 + percent / 500
+        Panel, "concordance", lambda self, name, human, percent: (percent % 10 == 0) * 0.8 + percent / 500
     )
     judge, record = run(search(candidates=8), critic(model), labels)
     assert any(MARKER in str(c.form) for c in record.candidates)  # it was proposed, and measured

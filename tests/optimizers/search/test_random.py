@@ -4,18 +4,20 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import dspy
 import numpy as np
 import pytest
 
 from judgesmith.agreement.metric import Agreement
 from judgesmith.agreement.objectives import Q
 from judgesmith.datasets.records import Labels
-from judgesmith.errors import LeakError
+from judgesmith.errors import LeakError, OptionError
 from judgesmith.optimizers.examples import Scored, agreement, examples_of
 from judgesmith.optimizers.search.base import SearchRecord, unfit
 from judgesmith.optimizers.search.random import CorrelationRandomSearch
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.judge import Judge
+from judgesmith.signatures.values import Scale
 from judgesmith.testing.optimizers import copy_the_document, truth
 from judgesmith.testing.server import FakeModel, judging
 
@@ -184,3 +186,28 @@ def test_own_documents_flatter_a_search_that_leaves_nothing_out(
         for out in ("document", "nothing")
     }
     assert found["nothing"].selected.agreement.q > found["document"].selected.agreement.q + 0.3
+
+
+def test_raw_examples_are_taken_with_the_score_on_the_judges_scale(server: FakeModel, labels: Labels) -> None:
+    human = truth(labels)
+    server.answer = judging(lambda ask: (human[ask.mark] + len(ask.text) * 7 % 101) / 2)
+    student = ActiveCritic("vanilla", explain="before", reading="said", lm=server.lm, scale=Scale(1, 5))
+    raw = [
+        dspy.Example(question=row.source, answer=row.output, stars=1 + human[row.id] / 25, id=number)
+        .with_inputs("question", "answer")
+        for number, row in enumerate(labels.rows)
+    ]  # fmt: skip
+    one, other = CorrelationRandomSearch(candidates=2), CorrelationRandomSearch(candidates=2)
+    made = one.compile(student, trainset=raw)
+    other.compile(student, trainset=examples_of(labels))
+    assert one.record is not None and other.record is not None
+    assert [c.agreement.value for c in one.record.candidates] == [c.agreement.value for c in other.record.candidates]
+    shown = [
+        demo for trial in one.record.tried for demo in trial.program.predictors()[0].demos if not demo["augmented"]
+    ]
+    assert shown and all(demo["score"] == pytest.approx(human[demo["output"][8:12]]) for demo in shown)
+    assert made.scale == Scale(1, 5)
+    with pytest.raises(OptionError, match=r"row 2: people's score 7 is not on the judge's scale 1\.\.5"):
+        one.compile(student, trainset=[raw[0], raw[1].copy(stars=7)])
+    with pytest.raises(OptionError, match="row 1: which field is the human score"):
+        one.compile(student, trainset=[dspy.Example(question="q", answer="a").with_inputs("question", "answer")])
