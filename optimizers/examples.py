@@ -33,7 +33,7 @@ def examples_of(labels: Labels) -> list[dspy.Example]:
 
 
 def rated(rows: Sequence[Row], percents: Iterable[float]) -> list[dspy.Example]:
-    """Rows with people's scores in percent, in the form that demonstrations have."""
+    """Rows with human ratings in percent, in the form that demonstrations have."""
     return [
         dspy.Example(
             source=row.source, output=row.output, context=row.context, reference=row.reference, score=percent,

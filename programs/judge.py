@@ -345,7 +345,7 @@ class Judge(Quiet):
             shown = map(self._demonstrated, predictor.demos) if id(predictor) in taught else ()
             predictor.demos = [demo for demo in shown if demo is not None]
 
-    def _demonstrated(self, demo: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    def _demonstrated(self, demo: Any) -> Any:
         """A demonstration as prompts show it; None for a step that gave no score."""
         if "gold" in demo:
             return demo

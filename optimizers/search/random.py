@@ -122,7 +122,7 @@ class Table:
 
     def accepts(self, row: int, trace: Any) -> Any:
         """Whether the teacher's answer on a row may be shown: by the metric that was given, else where it is among
-        those that came closest to people's scores."""
+        those that came closest to human ratings."""
         if self.search.metric is not None:
             return self.search.metric(self.context.pool[row], as_prediction(self.answers[row]), trace)
         return row in Demonstrations(self.context, self.search, self.answers).allowed("predicted")

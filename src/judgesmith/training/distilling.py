@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..agreement.correlation import CorrelationSum, Level
+from ..agreement.metric import AgreementValue
 from ..agreement.objectives import Q
 from ..agreement.significance import Difference
 from ..datasets.loading import read_labels
@@ -23,7 +24,6 @@ from ..datasets.splits import Split, assert_disjoint, holdout_split
 from ..errors import LabelsError, OptionError
 from ..optimizers.compiling import level_for
 from ..optimizers.examples import (
-    Agreement,
     Scored,
     agreement,
     difference,
@@ -64,7 +64,7 @@ class Contender:
     was."""
 
     name: str
-    agreement: Agreement
+    agreement: AgreementValue
     calls: float
     seconds: float
     against: Difference | None = None
@@ -92,7 +92,7 @@ class DistillReport:
     sizes: Mapping[str, int] = field(default_factory=dict)
 
     @property
-    def heldout(self) -> Agreement:
+    def heldout(self) -> AgreementValue:
         return self.contenders[0].agreement
 
     def to_dict(self) -> dict[str, Any]:
