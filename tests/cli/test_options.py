@@ -11,7 +11,7 @@ import typer
 
 from judgesmith.cli import main as command_line
 from judgesmith.cli.commands import Command, Group, Rows, argument, flag
-from judgesmith.cli.main import ORDER, command_model
+from judgesmith.cli.main import MOVED, ORDER, command_model
 from judgesmith.compiling.run import CompileRun, RunOptions, Setup
 from judgesmith.discerning.options import DiscernOptions
 from judgesmith.errors import OptionError
@@ -176,6 +176,14 @@ def test_the_help_shows_few_commands_by_what_they_are_for(cli: Any) -> None:
     assert len(ORDER) <= 14
     headings = [line.split()[1] for line in done.out.splitlines() if line.startswith("╭")]
     assert headings == ["Options", "Learn", "Use", "Trust", "Look", "Run"]
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_a_command_that_moved_answers_with_its_new_name(name: str, cli: Any) -> None:
+    done = cli(name, "x")
+    assert (done.code, done.out) == (2, "")
+    (line,) = done.err.splitlines()
+    assert line.startswith(f"`judgesmith {name}` is now `judgesmith {MOVED[name]}`")
 
 
 def test_an_unknown_command_names_the_nearest(cli: Any) -> None:
