@@ -19,7 +19,7 @@ CEILING = BUDGET | {"tests": 31_600}
 LIBRARY = ("signatures", "programs", "optimizers", "datasets")
 #: What can stand apart from the core, by its folder.
 APART = (
-    "adapters", "labelling", "mlflow", "ray", "serving", "training", "watching",
+    "adapters", "labelling", "mlflow", "serving", "training", "watching",
     "programs/baselines", "programs/readings/bindings",
 )  # fmt: skip
 

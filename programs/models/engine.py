@@ -129,7 +129,7 @@ class PerLoop(Generic[T]):
 
 @contextlib.contextmanager
 def _heap_frozen() -> Iterator[None]:
-    """Collections of garbage leave alone what is there already: looking through the modules of DSPy and LiteLLM again
+    """Collections of garbage leave alone what is in memory before it: looking through the modules of DSPy and LiteLLM again
     and again took a quarter of a row's time. Batches may overlap, and a heap that somebody else froze stays frozen."""
     global _batches
     with _lock:
