@@ -136,10 +136,12 @@ def percents_of(verdicts: Iterable[Verdict]) -> Vector:
     return np.array([math.nan if v.failure else v.percent for v in verdicts], dtype=float)
 
 
-def score_rows(judge: Judge, examples: Sequence[dspy.Example], progress: Progress) -> Scored:
+def score_rows(
+    judge: Judge, examples: Sequence[dspy.Example], progress: Progress, concurrency: int | None = None
+) -> Scored:
     """Judge every row without its own group in the prompt. Raises BudgetError and ModelError; a failed row is NaN."""
     verdicts = []
-    for verdict in judge.score_many([item_of(e) for e in examples], progress=False):
+    for verdict in judge.score_many([item_of(e) for e in examples], concurrency=concurrency, progress=False):
         verdicts.append(verdict)
         progress.step()
     return Scored.of(verdicts)

@@ -212,6 +212,7 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
     # What holds for a search without such an option.
     sure: float = 0.0
     max_demos: int = 0
+    num_threads: int | None = None
     racing: bool = False
 
     def __init__(
@@ -274,12 +275,13 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
         self,
         student: Judge,
         *,
-        teacher: LanguageModel | None = None,
+        teacher: Judge | LanguageModel | None = None,
         trainset: Sequence[dspy.Example],
         valset: Sequence[dspy.Example] | None = None,
     ) -> Judge:
         """The best of all candidates, as a copy of `student`; `self.record` says how it came about.
 
+        teacher: whose answers become demonstrations, another model or judge; by default the student without any.
         trainset: rows that demonstrations are taken from: examples with their texts and people's score on the judge's
         scale, or what `examples_of` makes. valset: rows that candidates are measured on; default the training rows,
         each judged without its own group. Zero-shot is always measured first. Raises LeakError when valset shares a
@@ -296,7 +298,7 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
         # the search's passes stop after the score, the teacher's goes on to the end: its answers are shown.
         own = valset is None and teacher is None and not base.stops_early()
         answers = cache(lambda: zero_shot.verdicts if own else self._answers(base, pool, teacher))
-        context = SearchContext(base, rows, pool, answers, teacher)
+        context = SearchContext(base, rows, pool, answers, teacher.lm if isinstance(teacher, Judge) else teacher)
         self._consider(context, Proposal("zero-shot", "none", (), base), zero_shot)
         stopped = None
         try:
@@ -348,11 +350,13 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
 
     def score(self, program: Judge, rows: Sequence[dspy.Example], name: str) -> Scored:
         self.progress.stage(f"candidate {name}", len(rows))
-        return score_rows(brief(program), rows, self.progress)
+        return score_rows(brief(program), rows, self.progress, self.num_threads)
 
-    def _answers(self, base: Judge, pool: Sequence[dspy.Example], teacher: LanguageModel | None) -> tuple[Verdict, ...]:
-        program = base.copy_for()
-        if teacher is not None:
+    def _answers(
+        self, base: Judge, pool: Sequence[dspy.Example], teacher: Judge | LanguageModel | None
+    ) -> tuple[Verdict, ...]:
+        program = teacher if isinstance(teacher, Judge) else base.copy_for()
+        if isinstance(teacher, LanguageModel):
             program.set_lm(teacher)
         self.progress.stage("the teacher's answers", len(pool))
         return score_rows(program, pool, self.progress).verdicts

@@ -18,7 +18,6 @@ import dspy
 import numpy as np
 from dspy.teleprompt import BootstrapFewShotWithRandomSearch
 
-from ...agreement.fields import Field
 from ...agreement.metric import Agreement
 from ...errors import BudgetError, CallError, OptionError
 from ...parts import option
@@ -39,7 +38,6 @@ from .base import (
     SureOptions,
     Trial,
 )
-from .programs import Fields, as_judge
 from .prompts import Ended, quiet_dspy
 
 #: The candidates that come before the random ones, by DSPy's numbers.
@@ -186,15 +184,8 @@ class CorrelationRandomSearch(DemonstrationSearch):
         metric_threshold: float | None = None,
         num_threads: int | None = None,
         max_errors: int | None = None,
-        score_of: Field | None = None,
-        human_of: Field = "score",
-        group_of: Field | None = None,
         **options: Any,
     ) -> None:
-        """score_of: compile a DSPy program that is not a judge; how a prediction's score is read, a field's name or a
-        function. human_of, group_of: how an example's human score is read, and what rows have in common that may not
-        stand in each other's prompt (by default each row is for itself, and those of nearly the same text together).
-        """
         options = {RENAMED.get(name, name): value for name, value in options.items()}
         if isinstance(metric, Agreement):
             options.setdefault("objective", metric.by)
@@ -203,7 +194,6 @@ class CorrelationRandomSearch(DemonstrationSearch):
         self.metric, self.metric_threshold = metric, metric_threshold
         self.num_threads, self.max_errors = num_threads, max_errors
         self.teacher_settings = teacher_settings or {}
-        self._fields = None if score_of is None else Fields(score_of, human_of, group_of)
         self._restrict: set[int] | None = None
         self._labeled_sample = True
         self._best: Trial | None = None
@@ -213,38 +203,28 @@ class CorrelationRandomSearch(DemonstrationSearch):
 
     def compile(
         self,
-        student: Any,
+        student: Judge,
         *,
         teacher: Any = None,
         trainset: Sequence[dspy.Example],
         valset: Sequence[dspy.Example] | None = None,
         restrict: Sequence[int] | None = None,
         labeled_sample: bool = True,
-    ) -> Any:
+    ) -> Judge:
         """As `DemonstrationSearch.compile`. restrict: candidate numbers to try (-3 zero-shot, -2 labels only, -1
         bootstrapped, 0… random); zero-shot is always measured. labeled_sample: no: "labels only" are the first rows.
-
-        With `score_of`, student is any `dspy.Module`, the rows are its own examples, and the program is returned.
-        Raises OptionError where it gave no score on any row, or where `score_of` is missing.
+        Raises OptionError for a student that is not a judge, which DSPy's own optimizers compile by `js.Agreement`.
         """
+        if not isinstance(student, Judge):
+            raise OptionError(
+                f"{type(student).__name__} is not a judge; for other programs take DSPy's own optimizers with "
+                "metric=js.Agreement(score_of='score') and a valset of other documents"
+            )
         self._restrict = None if restrict is None else {*restrict, -3}
         self._labeled_sample, self._best = labeled_sample, None
         if teacher is None and "lm" in self.teacher_settings:
             teacher = language_model(self.teacher_settings["lm"])
-        if self._fields is None:
-            if not isinstance(student, Judge):
-                raise OptionError(
-                    f"{type(student).__name__} is not a judge: say how its score is read, "
-                    "CorrelationRandomSearch(score_of='score', human_of='score', group_of='document')"
-                )
-            return super().compile(student, teacher=teacher, trainset=trainset, valset=valset)
-        judge, train, others = as_judge(student, self._fields, trainset, valset)
-        best: Any = super().compile(judge, teacher=teacher, trainset=train, valset=others)
-        assert self.record is not None
-        verdicts = self.record.zero_shot.verdicts
-        if all(verdict.failure for verdict in verdicts):
-            raise OptionError(f"the program gave no score on any row: {verdicts[0].failure}")
-        return best.finished()
+        return super().compile(student, teacher=teacher, trainset=trainset, valset=valset)
 
     def score(self, program: Judge, rows: Sequence[dspy.Example], name: str) -> Scored:
         with row_context.own_documents_shown() if self.leave_out == "nothing" else nullcontext():

@@ -129,8 +129,8 @@ class PerLoop(Generic[T]):
 
 @contextlib.contextmanager
 def _heap_frozen() -> Iterator[None]:
-    """Collections of garbage leave alone what is in memory before it: looking through the modules of DSPy and LiteLLM again
-    and again took a quarter of a row's time. Batches may overlap, and a heap that somebody else froze stays frozen."""
+    """Collections of garbage leave alone what is in memory before it: looking through the modules of DSPy and LiteLLM
+    again and again took a quarter of a row's time. Batches may overlap, and a heap that others froze stays so."""
     global _batches
     with _lock:
         ours = _batches > 0 or gc.get_freeze_count() == 0

@@ -195,8 +195,8 @@ class Agreement:
         return max(0.0, 1 - abs(predicted - human) / ((self.scale[1] - self.scale[0]) or 1.0))
 
     def feedback(self, example: Any, prediction: Any) -> str:
-        """What a reflection model gets to read on one answer. It holds human scores, so that these can find their way into
-        the instructions that it writes."""
+        """What a reflection model gets to read on one answer. It holds human scores, so that these can find their way
+        into the instructions that it writes."""
         human, predicted = self.both(example, prediction)
         if math.isnan(predicted):
             why = getattr(prediction, "failure", None) or "no score could be read"
