@@ -9,8 +9,8 @@ it may show is checked on every call. The score that DSPy averages is `Agreement
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
@@ -19,7 +19,7 @@ import numpy as np
 from dspy.teleprompt import BootstrapFewShotWithRandomSearch
 
 from ...agreement.metric import Agreement
-from ...errors import BudgetError, CallError, OptionError
+from ...errors import CallError, OptionError
 from ...parts import option
 from ...programs.judge import Judge, as_prediction
 from ...programs.models import row_context
@@ -88,17 +88,14 @@ class Table:
         return self
 
     def verdict(self, demos: Sequence[Any], row: int) -> Verdict:
-        """What the candidate with these demonstrations says of a row. Raises Ended where the budget is used up."""
+        """What the candidate with these demonstrations says of a row. Raises Ended."""
         if row == 0:  # each evaluation begins with the first row
             self.number = self.numbers.pop(0)
         shown = tuple((int(demo.row), bool(demo.get("augmented"))) for demo in demos)
         if shown not in self.known:
             before = len(self.context.tried)
-            try:
-                with dspy.context(lm=self.lm):
-                    self.search.judge(self.context, self._proposal(shown))
-            except BudgetError as error:
-                raise Ended(error) from error
+            with self._outside_dspy():
+                self.search.judge(self.context, self._proposal(shown))
             self.known[shown] = self.context.tried[before]
         trial = self.known[shown]
         place = row if trial.judged is None else int(np.searchsorted(trial.judged, row))
@@ -108,15 +105,23 @@ class Table:
 
     def taught(self, row: int) -> Verdict:
         """The teacher's answer on a row of the pool; in later rounds of DSPy's a new one, drawn at random."""
-        if not self.answers:
-            with dspy.context(lm=self.lm):
-                self.answers = list(self.context.answers())
-        if number := getattr(dspy.settings.lm, "number", 0):
-            program = self.context.base.copy_for()
-            program.set_lm((self.context.teacher or program.lm).at(1 + number / 1000))
-            with dspy.context(lm=self.lm):
+        number = dspy.settings.lm.number
+        with self._outside_dspy():
+            self.answers = self.answers or list(self.context.answers())
+            if number:
+                program = self.context.base.copy_for()
+                program.set_lm((self.context.teacher or program.lm).at(1 + number / 1000))
                 (self.answers[row],) = score_rows(program, [self.context.pool[row]], self.search.progress).verdicts
         return self.answers[row]
+
+    @contextmanager
+    def _outside_dspy(self) -> Iterator[None]:
+        """With the caller's model; what ends a search is no failed row. Raises Ended."""
+        try:
+            with dspy.context(lm=self.lm):
+                yield
+        except Exception as error:
+            raise Ended(error) from error
 
     def accepts(self, row: int, trace: Any) -> Any:
         """Whether the teacher's answer on a row may be shown: by the metric that was given, else where it is among

@@ -212,3 +212,15 @@ def test_raw_examples_are_taken_with_the_score_on_the_judges_scale(server: FakeM
         one.compile(student, trainset=[raw[0], raw[1].copy(stars=7)])
     with pytest.raises(OptionError, match="row 1: which field is the human score"):
         one.compile(student, trainset=[dspy.Example(question="q", answer="a").with_inputs("question", "answer")])
+
+
+def test_what_ends_a_search_is_no_failed_row_of_dspys(server: FakeModel, labels: Labels) -> None:
+    human = truth(labels)
+    student = ActiveCritic("vanilla", explain="before", reading="said", lm=server.lm)
+    optimizer = CorrelationRandomSearch(candidates=2)
+    for most, tried in ((100, 2), (130, 3)):  # zero-shot and 40 rows of labels only; 40 more, then 10 of the next
+        server.answer = judging(lambda ask: human[ask.mark])
+        server.lm.meter.max_calls = server.lm.meter.logical + most
+        optimizer.compile(student, trainset=examples_of(labels))
+        assert optimizer.record is not None and "the budget ran out" in str(optimizer.record.stopped)
+        assert len(optimizer.record.tried) == tried
