@@ -77,6 +77,17 @@ STUDIES: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
         CRITIC,
         [v | m for v in (FINE, COARSE) for m in ({}, {"optimizer": "none"}, {"optimizer": "none", "batches": 1})],
     ),
+    "active-critic/factorial": (
+        {"method": "active-critic", "variant": "vanilla", "explain": "after", "reading": "expected", "refine": False,
+         "candidates": 2, "max_demos": 3, "sure": 0, "anchor": "predicted", "heldout": 60, "train": 40, "seeds": 3},
+        [{"optimizer": "none"}] + [
+            {"optimizer": "random-search", "objective": objective, "leave_out": left,
+             "max_bootstrapped_demos": bootstrapped, "max_labeled_demos": labelled}
+            for bootstrapped, labelled in ((3, 0), (0, 3), (3, 3))
+            for objective in ("q", "closeness")
+            for left in ("document", "nothing")
+        ],
+    ),
     "openlgauge/ablations": (
         GAUGE | UNSEARCHED | {"level": "pooled", "seeds": 1},
         [{"overall": "labels"}, {"overall": "integers"}, {"overall": "integers", "severity": "categories"},
