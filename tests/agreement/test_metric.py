@@ -141,6 +141,15 @@ def test_feedback_of_a_failure_and_of_hostile_texts() -> None:
     assert metric.feedback(row(50, "a"), answer(60.0)).count("\n") == 0  # nothing to compare with
 
 
+def test_outputs_of_one_source_are_of_one_document() -> None:
+    rows = [dspy.Example(question=f"q{i // 2}", answer=f"a{i}", stars=i % 2).with_inputs("question") for i in range(20)]
+    pairs = [(row, dspy.Prediction(score=row.stars + i % 4)) for i, row in enumerate(rows)]
+    measured = js.Agreement("pairwise").over(pairs)
+    assert (measured.value, measured.reached.n) == (1.0, 10)
+    alone = js.Agreement("pairwise", group_of="answer").over(pairs)
+    assert alone.reason == "no document has two outputs of which people preferred one"
+
+
 def test_the_human_score_has_any_name_and_is_asked_for_where_it_could_be_two() -> None:
     assert js.Agreement().human(dspy.Example(text="t", stars=4, id=7).with_inputs("text")) == 4
     assert js.Agreement().human(dspy.Example(text="t", human=2, length=4).with_inputs("text")) == 2

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, total_ordering
 from typing import Any
@@ -17,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..disarming import disarm
-from ..rows import human_score
+from ..errors import OptionError
+from ..rows import human_score, roles_of
 from ..tables import facts
 from .correlation import Level, Vector
 from .correlation import Objective as Correlated
@@ -119,8 +121,8 @@ class Agreement:
     `BootstrapFewShot` asks for, it is whether that is at least `close`. GEPA gets feedback with it.
 
     score_of: how a prediction's score is read; human_of: how an example's human score is read, by default the field
-    that can only be meant. Both are a field's name or a function. group_of: the document of a row; by default its
-    `group` where it has one, else each row is for itself. scale: the lowest and the highest score there can be; by
+    that can only be meant. Both are a field's name or a function. group_of: the document of a row; by default its group
+    or its source, under any of their names, else each row is for itself. scale: the lowest and the highest score; by
     default the range of the human scores at hand. panel: what `dspy.Evaluate` returned for the program as it is on the
     training rows, or (example, prediction) pairs. level: "pooled", "sample" for Q within documents, "system" for Q of
     the means of systems (an example's `system`).
@@ -178,10 +180,14 @@ class Agreement:
         return number(self._human_of, example, "human")
 
     def group(self, example: Any) -> str | None:
-        if self._group_of is None:
-            name = example.get("group") if hasattr(example, "get") else None
-            return None if name is None else str(name)
-        return text_of(self._group_of, example)
+        """The document of a row; None where it is for itself."""
+        if self._group_of is not None:
+            return text_of(self._group_of, example)
+        with suppress(OptionError, AttributeError):  # of columns that could each be the source, or not of a mapping
+            roles = roles_of(tuple(map(str, example.keys())))
+            columns = [roles[role] for role in ("group", "doc_id", "source") if role in roles]
+            return next((str(example[column]) for column in columns if example[column]), None)
+        return None
 
     def row(self, example: Any, prediction: Any) -> float:
         """One row's score, in [0, 1]. A failed one is worth 0 or, with a panel, an answer drawn at random from it."""
