@@ -17,6 +17,7 @@ from ..optimizers.seen import Seen
 from ..programs import artifact
 from ..programs.metrics import PREFIX, reference_metric
 from .sources import (
+    VERDICTS,
     File,
     Judged,
     LiveJudge,
@@ -178,7 +179,7 @@ def _judge(joined: Judged, files: Sequence[File], spec: Spec) -> None:
     if not result:
         raise LabelsError(f"there is no column {spec.column!r}; there are {some(base.names())}")
     joined.judges[spec.name] = result
-    if spec.column in ("verdict.score", "judge_score"):
+    if spec.column in VERDICTS:
         joined.on_scale.add(spec.name)
 
 
@@ -220,7 +221,7 @@ def _verdicts(joined: Judged, files: Sequence[File], file: File, specs: Sequence
         if file is not files[0] and not specs:
             raise LabelsError(f"{file.origin}: no row has a verdict; name the judge's column with --judge")
         return
-    if any(spec.column in ("verdict.score", "judge_score") for spec in specs) and len(files) == 1:
+    if any(spec.column in VERDICTS for spec in specs) and len(files) == 1:
         return
     where = _pairs(joined, file)
     stem = file.origin.split(".")[0] or "judge"

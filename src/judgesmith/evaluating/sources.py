@@ -1,7 +1,9 @@
-"""What `judgesmith evaluate` reads: rows of files and benchmarks, and human ratings; judges are added elsewhere."""
+"""What `judgesmith evaluate`, `estimate` and `suggest` read: rows of files and benchmarks, and human ratings; `judges`
+adds what `evaluate` compares with them."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,41 +16,29 @@ import numpy.typing as npt
 
 from ..agreement.correlation import Vector
 from ..conversation import parsed
+from ..datasets.benchmarks.registry import PREFIX
 from ..datasets.loading import iter_rows, open_table, read_labels
 from ..datasets.marks import Marks, folded
 from ..datasets.preferences import Pairs
-from ..datasets.records import OVERALL, Columns, Row, infer_scale, parts_of, read_ratings
+from ..datasets.records import OVERALL, Columns, Row, infer_scale, merge_groups, parts_of, read_ratings
 from ..datasets.sheet import names_of
-from ..errors import LabelsError
+from ..errors import LabelsError, OptionError
+from ..likeness import folded as folded_text
 from ..running.opening import rows_file
 
 _SHOWN = 12  # names in one message
+#: Where the scores of `judgesmith score` stand.
+VERDICTS = ("verdict.score", "judge_score")
 
 
 @dataclass
-class Judged:
-    """Rows with people's and judges' scores, as `meta_evaluate` takes them, and the texts to show with them.
-
-    live: saved judges that have not judged the rows yet; their scores are missing in `judges`, where their names stand
-    in their places. seen: places of rows that a judge was compiled from. on_scale: judges whose scores are
-    known to be on people's scale. deferred: places of rows that are left to a person. kinds, marks: of human ratings,
-    by aspect. decided: the number of each row's category, by judges that have categories as people have.
-    """
+class Known:
+    """Rows of one file. seen: places of those that a judge was compiled from."""
 
     origin: str
     rows: list[Row] = field(default_factory=list)
-    human: dict[str, Vector] = field(default_factory=dict)
-    judges: dict[str, dict[str, Vector]] = field(default_factory=dict)
-    ratings: dict[str, npt.NDArray[np.float64]] = field(default_factory=dict)
-    scales: dict[str, tuple[float, float]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    live: list[LiveJudge] = field(default_factory=list)
     seen: set[int] = field(default_factory=set)
-    on_scale: set[str] = field(default_factory=set)
-    kinds: dict[str, str] = field(default_factory=dict)
-    marks: dict[str, Marks] = field(default_factory=dict)
-    decided: dict[str, dict[str, Vector]] = field(default_factory=dict)
-    deferred: set[int] = field(default_factory=set)
 
     @property
     def documents(self) -> list[str]:
@@ -56,12 +46,35 @@ class Judged:
 
     @property
     def systems(self) -> list[str] | None:
-        return systems_of(self.rows)
+        """None unless every row has one."""
+        return [str(row.system) for row in self.rows] if all(row.system for row in self.rows) else None
+
+
+@dataclass
+class Judged(Known):
+    """Rows with people's and judges' scores, as `meta_evaluate` takes them, and the texts to show with them.
+
+    live: saved judges that have not judged the rows yet; their scores are missing in `judges`, where their names stand
+    in their places. on_scale: judges whose scores are
+    known to be on people's scale. deferred: places of rows that are left to a person. kinds, marks: of human ratings,
+    by aspect. decided: the number of each row's category, by judges that have categories as people have.
+    """
+
+    human: dict[str, Vector] = field(default_factory=dict)
+    judges: dict[str, dict[str, Vector]] = field(default_factory=dict)
+    ratings: dict[str, npt.NDArray[np.float64]] = field(default_factory=dict)
+    scales: dict[str, tuple[float, float]] = field(default_factory=dict)
+    live: list[LiveJudge] = field(default_factory=list)
+    on_scale: set[str] = field(default_factory=set)
+    kinds: dict[str, str] = field(default_factory=dict)
+    marks: dict[str, Marks] = field(default_factory=dict)
+    decided: dict[str, dict[str, Vector]] = field(default_factory=dict)
+    deferred: set[int] = field(default_factory=set)
 
     @property
     def lengths(self) -> Vector:
         """Words of the outputs."""
-        return np.array([len(text.split()) for text in (row.output for row in self.rows)], dtype=np.float64)
+        return np.array([len(row.output.split()) for row in self.rows], dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -169,11 +182,6 @@ def joined_by_id(here: str, rows: Sequence[Row], file: File) -> tuple[list[tuple
     return pairs, missing, len(index) - len(pairs)
 
 
-def systems_of(rows: Sequence[Row]) -> list[str] | None:
-    """None unless every row has one."""
-    return [str(row.system) for row in rows] if all(row.system for row in rows) else None
-
-
 def some(names: Iterable[str]) -> str:
     every = list(names)
     return ", ".join(every[:_SHOWN]) + (f" and {len(every) - _SHOWN} more" if len(every) > _SHOWN else "") or "none"
@@ -197,12 +205,7 @@ def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 # Human ratings -----------------------------------------------------------------------------------------------------
 
 
-def read_people(
-    joined: Judged,
-    file: File,
-    wanted: Sequence[str],
-    scale: tuple[float, float] | None,
-) -> None:
+def read_people(joined: Judged, file: File, wanted: Sequence[str], scale: tuple[float, float] | None) -> None:
     known = list(dict.fromkeys(name for row in file.rows for name in row.scores))
     if not wanted:
         wanted = [OVERALL] if OVERALL in known else known
@@ -391,3 +394,123 @@ def matched(joined: Judged, name: str, aspects: Iterable[str]) -> list[str]:
         text = ", ".join(map(repr, by_name.values()))
         joined.notes.append(f"{name} judged {text}; its score is compared with human {some(joined.human)} here")
     return result or list(joined.human)
+
+
+# One judge and few human ratings --------------------------------------------------------------------------------------
+
+
+@dataclass
+class Scored(Known):
+    """What `estimate` and `suggest` read. judges: scores by name, and human ratings, NaN where there is none. aspect:
+    what these are of."""
+
+    judges: dict[str, Vector] = field(default_factory=dict)
+    human: Vector = field(default_factory=lambda: np.array([]))
+    aspect: str = ""
+
+
+def read_known(
+    scored: str,
+    *,
+    human: Sequence[str] = (),
+    judges: Sequence[str] = (),
+    aspect: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    labels_needed: bool = True,
+) -> Scored:
+    """Read a file of rows, and join human ratings to it by id.
+
+    human: files with human ratings (or bench/NAME), or columns of the file itself; none: found in the file by name.
+    judges: columns, paths or names in SET.metrics.jsonl; none: the verdicts of `judgesmith score`, where there are any.
+    Raises LabelsError for a file, a column or an id that is not there, OptionError for a wrong choice.
+    """
+    file = with_metrics(read_file(scored, columns, None))
+    places(file.origin, file.rows)  # no id stands twice
+    known = Scored(file.origin, file.rows, human=np.full(len(file.rows), np.nan), aspect=aspect or "")
+    said = (str(record.get("seen", record.get("judge_seen"))).lower() for record in file.records)
+    known.seen |= {i for i, seen in enumerate(said) if seen == "true"}
+    verdicts = (name for name in VERDICTS if any(inside(record, name) is not None for record in file.records))
+    for name in judges or itertools.islice(verdicts, 1):
+        cells = [inside(record, name) for record in file.records]
+        if all(cell is None for cell in cells):
+            raise LabelsError(f"{file.origin}: there is no column {name!r}; there are {some(file.names())}")
+        scores = [read_number(file, row, name, cell) for row, cell in zip(file.rows, cells, strict=True)]
+        known.judges[name] = np.array(scores)
+    files = [name for name in human if name.startswith(PREFIX) or Path(name).is_file()]
+    own = [name for name in human if name not in files]
+    if len(own) > 1:
+        raise OptionError(f"--human {' '.join(own)}: name one column of {file.origin}, or files with human ratings")
+    if own and Path(own[0]).suffix.lower() in (".csv", ".tsv", ".json", ".jsonl", ".parquet"):
+        raise LabelsError(f"{own[0]}: no such file")
+    if own or (not files and labels_needed):
+        known.aspect, known.human = _people(file, own[0] if own else aspect)
+    for name in files:
+        labels = read_file(name, columns, None)
+        known.aspect, ratings = _people(labels, aspect)
+        pairs, absent, _ = joined_by_id(labels.origin, labels.rows, file)
+        for j, i in pairs:
+            if not np.isnan(ratings[j]):
+                known.human[i] = ratings[j]
+        if absent:
+            known.notes.append(f"{len(absent)} of {len(labels.rows)} rows of {labels.origin} are not in {known.origin}")
+    return known
+
+
+def _people(file: File, aspect: str | None) -> tuple[str, Vector]:
+    people = Judged(file.origin)
+    read_people(people, file, [aspect] if aspect else (), None)
+    if len(people.human) > 1:
+        raise OptionError(f"{file.origin} has human ratings for {some(people.human)}; choose one with --aspect")
+    return next(iter(people.human.items()))
+
+
+def read_suggestable(
+    rows: str,
+    *,
+    labels: Sequence[str] = (),
+    judges: Sequence[str] = (),
+    aspect: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    own: bool = True,
+) -> tuple[Scored, dict[str, Vector]]:
+    """The rows, and their readings by name: scores of judges, and where there are none what can be counted.
+
+    labels: files with human ratings; none: those of the rows' own file, unless `own` is false. A row whose text
+    stands in a file of labels counts as labelled, whatever its id. Raises LabelsError for a file that cannot be read.
+    """
+    known = read_known(rows, judges=judges, aspect=aspect, columns=columns, labels_needed=False)
+    if labels:
+        labelled = _labelled_texts(labels, aspect, columns, known)
+        known.human = np.array([labelled.get(_key(row.source, row.output), np.nan) for row in known.rows])
+    elif own and any(row.scores for row in known.rows):
+        known = read_known(rows, judges=judges, aspect=aspect, columns=columns)
+    known.rows = list(merge_groups(known.rows))
+    readings = dict(known.judges)
+    if not readings or all(np.isnan(values).all() for values in readings.values()):
+        from ..programs.readings.kinds import surface
+
+        counted = [surface(row.source, row.output) for row in known.rows]
+        readings = {name: np.array([one[name] for one in counted]) for name in counted[0]}
+        known.notes.append("no judge has scored these rows: they are spread by length, overlap and repetition alone")
+    return known, readings
+
+
+def _key(source: str, output: str) -> tuple[str, str]:
+    return folded_text(source).key, folded_text(output).key
+
+
+def _labelled_texts(
+    labels: Sequence[str], aspect: str | None, columns: Mapping[str, str] | None, known: Scored
+) -> dict[tuple[str, str], float]:
+    """Human ratings by text: files of labels often number their rows afresh."""
+    result: dict[tuple[str, str], float] = {}
+    for name in labels:
+        file = read_file(name, columns, None)
+        aspects = list(dict.fromkeys(a for row in file.rows for a in row.scores))
+        wanted = aspect or next(iter(aspects), None)
+        if wanted not in aspects:
+            raise LabelsError(f"{file.origin}: no row has a score" + (f" for {aspect!r}" if aspect else ""))
+        if len(aspects) > 1 and aspect is None:
+            known.notes.append(f"{file.origin} has several aspects; a row with a score for {wanted!r} is labelled")
+        result |= {_key(row.source, row.output): row.scores[wanted] for row in file.rows if wanted in row.scores}
+    return result

@@ -28,10 +28,12 @@ class Suggest(Command, Rows, Json):
     aspect: str | None = flag(None, "Which rating, where there are several.")
 
     def run(self) -> None:
+        import numpy as np
+
         from ..optimizers.suggestion import suggest
         from ..running.console import out, print_json
         from ..running.plain import one_line
-        from .estimation import read_suggestable
+        from .sources import read_suggestable
 
         known, readings = read_suggestable(
             self.rows, labels=self.labels, judges=self.judge, aspect=self.aspect, columns=self.roles()
@@ -42,7 +44,7 @@ class Suggest(Command, Rows, Json):
             print_json(
                 {
                     "ids": [one["id"] for one in chosen], "suggestions": chosen, "readings": list(readings),
-                    "rows": len(known.rows), "labelled": len(known.rows) - known.unlabelled, "notes": known.notes,
+                    "rows": len(known.rows), "labelled": int(np.isfinite(known.human).sum()), "notes": known.notes,
                 }
             )  # fmt: skip
             return

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..agreement.correlation import Vector
 from ..errors import OptionError
-from ..evaluating.estimation import read_suggestable
+from ..evaluating.sources import read_suggestable
 from ..optimizers.suggestion import suggest
 from .store import Given, Store
 from .task import Task, Unit
