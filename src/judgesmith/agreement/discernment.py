@@ -68,14 +68,10 @@ def signed_rank(before: npt.ArrayLike, after: npt.ArrayLike) -> SignedRank:
     dropped, drop = float(np.mean(differences > 0)), float(differences.mean())
     if not len(some):
         return SignedRank(1.0, n, n, left_out, 1.0, 0.0, drop, dropped, "all scores are equal")
-    exact = _is_exact(n, len(some))
+    exact = n <= _EXACT or len(some) <= _FEW
     p, effect = _test(some, exact)
     floor = 0.5 ** len(some) if exact else _test(np.arange(1.0, len(some) + 1), False)[0]
     return SignedRank(p, n, n - len(some), left_out, max(floor, SMALLEST), effect, drop, dropped)
-
-
-def _is_exact(n: int, some: int) -> bool:
-    return n <= _EXACT or some <= _FEW
 
 
 def _differences(before: npt.ArrayLike, after: npt.ArrayLike) -> tuple[Vector, int]:
@@ -183,12 +179,12 @@ class Discernment:
     @property
     def drop(self) -> float:
         """Mean drop of the scores, mean over the metrics; NaN metrics are left out."""
-        return _mean([test.drop for test in self.tests])
+        return _weighted([test.drop for test in self.tests])
 
     @property
     def dropped(self) -> float:
         """Share of texts whose score dropped, mean over the metrics."""
-        return _mean([test.dropped for test in self.tests])
+        return _weighted([test.dropped for test in self.tests])
 
 
 def discernment(
@@ -239,7 +235,9 @@ def discernment(
 
 def _resampled(one: Vector, other: Vector, weights: npt.ArrayLike | None, form: Form, rounds: int, seed: int) -> Vector:
     """(rounds, 2): d and effect of texts drawn with replacement, the same for all metrics."""
-    pairs = np.stack([differences_in_place(a, b) for a, b in zip(one, other, strict=True)])
+    pairs = np.full(one.shape, np.nan)
+    for line, before, after in zip(pairs, one, other, strict=True):
+        line[np.isfinite(before) & np.isfinite(after)] = _differences(before, after)[0]
 
     def measured(times: Vector) -> tuple[float, float]:
         p_values, effects = zip(*map(_quick, np.repeat(pairs, times.astype(np.intp), axis=1)), strict=True)
@@ -248,32 +246,20 @@ def _resampled(one: Vector, other: Vector, weights: npt.ArrayLike | None, form: 
     return drawn_again(lambda counts: np.array([measured(times) for times in counts]), one.shape[1], rounds, seed)
 
 
-def differences_in_place(before: Vector, after: Vector) -> Vector:
-    """The differences with NaN where a score is missing."""
-    made = np.full(len(before), np.nan)
-    present = np.isfinite(before) & np.isfinite(after)
-    made[present] = _differences(before, after)[0]
-    return made
-
-
 def _quick(differences: Vector) -> tuple[float, float]:
     present = differences[~np.isnan(differences)]
     some = present[present != 0]
     if not len(present):
         return math.nan, math.nan
-    return _test(some, _is_exact(len(present), len(some))) if len(some) else (1.0, 0.0)
+    return _test(some, len(present) <= _EXACT or len(some) <= _FEW) if len(some) else (1.0, 0.0)
 
 
-def _weighted(values: Sequence[float], weights: npt.ArrayLike | None) -> float:
+def _weighted(values: Sequence[float], weights: npt.ArrayLike | None = None) -> float:
+    """The mean of what is not NaN; NaN where nothing is."""
     w = np.ones(len(values)) if weights is None else np.asarray(weights, dtype=np.float64)
     x = np.array(values)
     used = ~np.isnan(x) & (w > 0)
     return float(np.average(x[used], weights=w[used])) if used.any() else math.nan
-
-
-def _mean(values: Sequence[float]) -> float:
-    present = [value for value in values if not math.isnan(value)]
-    return math.fsum(present) / len(present) if present else math.nan
 
 
 # All of them ---------------------------------------------------------------------------------------------------------
@@ -299,7 +285,7 @@ def summarise(scores: Mapping[str, float], levels: Mapping[str, str]) -> Summary
     if not present:
         return Summary(math.nan, math.nan, "", len(scores))
     worst = min(present, key=lambda name: present[name])
-    average = _mean([_mean(values) for values in by_level.values()])
+    average = _weighted([_weighted(values) for values in by_level.values()])
     return Summary(average, present[worst], worst, len(scores) - len(present))
 
 

@@ -157,7 +157,9 @@ class Q(Objective):
 
 
 class _OfRows(Objective):
-    """What the objectives that are no sum of correlations have in common."""
+    """What the objectives that are no sum of correlations have in common. undefined: why there is no value."""
+
+    undefined: ClassVar[str] = "no rows"
 
     def reached(self, percents: Vector, rows: Rows) -> Reached:
         failed = int(np.isnan(percents).sum())
@@ -168,7 +170,7 @@ class _OfRows(Objective):
         units, n = id_codes(self.units(rows), len(x), "groups"), self._rests_on(rows)
         value = float(self._statistic(x, rows, units)(np.ones((1, int(units.max()) + 1)))[0, 0])
         if math.isnan(value):
-            return Reached(self.chance, n, failed, self._undefined())
+            return Reached(self.chance, n, failed, self.undefined)
         constant = bool(flat(x[None])[0])
         return Reached(value, n, failed, "the predictions are constant" if constant else None)
 
@@ -180,9 +182,8 @@ class _OfRows(Objective):
         if reason is None and count < 2:
             reason = "one document cannot be resampled"
         doc = id_codes(rows.documents, len(rows.human), "documents") if self.within else None
-        statistics = (
-            [] if reason else [self._statistic(impute(np.asarray(p, float), doc), rows, units) for p in predictions]
-        )
+        scores = [] if reason else [impute(np.asarray(p, float), doc) for p in predictions]
+        statistics = [self._statistic(x, rows, units) for x in scores]
         within = [statistic.within for statistic in statistics[:1]]
         return Agreement(statistics, values, count, len(rows.human), True, reason, *within)
 
@@ -193,12 +194,10 @@ class _OfRows(Objective):
     def _statistic(self, x: Vector, rows: Rows, units: Codes) -> Bounded:
         """The value as a function of how often each unit counts, NaN where undefined."""
 
-    @abstractmethod
-    def _undefined(self) -> str:
-        """Why there is no value."""
-
 
 class _OfDecisions(_OfRows):
+    undefined = "people put all rows into one category"
+
     def _people(self, rows: Rows) -> tuple[Codes, int]:
         """The category of each row, from 0, and how many there are."""
         levels = self.levels or tuple(np.unique(rows.human).tolist())
@@ -208,9 +207,6 @@ class _OfDecisions(_OfRows):
         """The judge's categories and people's."""
         people, categories = self._people(rows)
         return places_by_rank(x, people, categories), people
-
-    def _undefined(self) -> str:
-        return "people put all rows into one category"
 
 
 @objectives.register
@@ -287,6 +283,7 @@ class PairwiseAccuracy(_OfRows):
     kinds = ("preference",)
     fits = ("score", "category", "binary", "preference")
     chance = reach = 0.5
+    undefined = "no document has two outputs of which people preferred one"
 
     @property
     def within(self) -> bool:
@@ -297,9 +294,6 @@ class PairwiseAccuracy(_OfRows):
 
     def _statistic(self, x: Vector, rows: Rows, units: Codes) -> Bounded:
         return pairwise_when_drawn(x, rows.human, rows.documents)
-
-    def _undefined(self) -> str:
-        return "no document has two outputs of which people preferred one"
 
 
 @objectives.register
@@ -320,9 +314,6 @@ class Closeness(_OfRows):
 
     def _statistic(self, x: Vector, rows: Rows, units: Codes) -> Bounded:
         return mean_when_drawn(1 - np.minimum(np.abs(x - rows.human), 100.0) / 100, units)
-
-    def _undefined(self) -> str:
-        return "no rows"
 
 
 def chosen_objective(kind: str, name: str | None, level: Level = "pooled", levels: Sequence[float] = ()) -> Objective:

@@ -210,7 +210,7 @@ def estimates_of(
         raise OptionError(f"rounds {rounds}, confidence {confidence}: rounds >= 0 and confidence between 0 and 1")
     values = statistic(np.ones((1, units)))[0].tolist()
     if rounds == 0 or units < 2:
-        return [Estimate(value) for value in values]
+        return list(map(Estimate, values))
     columns = drawn_again(statistic, units, rounds, seed).T
     return [
         Estimate(value, *limits(drawn, value, units, where, confidence))

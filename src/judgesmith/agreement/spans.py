@@ -141,11 +141,8 @@ def span_agreement(
             f"no text has both predicted and human spans ({len(predicted)} and {len(read)} texts); give both the"
             " same ids"
         )
-    _check(pairs, lengths, documents)
-    judge = _tally((predicted[identity], lengths[identity]) for identity in pairs)
-    persons = _tally((marked[i], lengths[i]) for marked in people for i in marked if i in pairs)
     drawing = {"rounds": rounds, "confidence": confidence, "seed": seed}
-    agreement = _agreement(pairs, lengths, documents, judge, persons, drawing)
+    agreement = _agreement(pairs, [predicted], people, lengths, documents, drawing)
     return replace(agreement, unpredicted=len(read) - len(pairs))
 
 
@@ -168,10 +165,8 @@ def human_span_agreement(
             pairs[identity] = [(a, b) for i, a in enumerate(marks) for j, b in enumerate(marks) if i != j]
     if not pairs:
         return None
-    _check(pairs, lengths, documents)
-    persons = _tally((marked[i], lengths[i]) for marked in people for i in marked if i in pairs)
     drawing = {"rounds": rounds, "confidence": confidence, "seed": seed}
-    agreement = _agreement(pairs, lengths, documents, persons, persons, drawing)
+    agreement = _agreement(pairs, people, people, lengths, documents, drawing)
     return replace(agreement, people=max(sum(i in marked for marked in people) for i in pairs))
 
 
@@ -185,6 +180,7 @@ _COUNTS = (
     "spans", "touching", "gold_spans", "found",
 )  # fmt: skip
 _AT = {name: place for place, name in enumerate(_COUNTS)}
+_PLAIN, _WEIGHTED = ("shared", "predicted", "gold"), ("credit", "rated_predicted", "rated_gold")
 
 
 @dataclass(frozen=True)
@@ -210,39 +206,35 @@ def _tally(sides: Iterable[tuple[Sequence[MarkedSpan], int]]) -> _Tally:
     return _Tally(placed, rated, omissions, ungrounded)
 
 
-def _check(pairs: Pairs, lengths: Mapping[str, int], documents: Mapping[str, Hashable] | None) -> None:
+def _agreement(
+    pairs: Pairs,
+    ours: Sequence[Spans],
+    theirs: Sequence[Spans],
+    lengths: Mapping[str, int],
+    documents: Mapping[str, Hashable] | None,
+    drawing: Mapping[str, Any],
+) -> SpanAgreement:
     for identity in pairs:
         for name, given in (("length", lengths), ("document", documents)):
             if given is not None and identity not in given:
                 raise OptionError(f"text {identity!r} has no {name}; give every compared text one")
-
-
-def _agreement(
-    pairs: Pairs,
-    lengths: Mapping[str, int],
-    documents: Mapping[str, Hashable] | None,
-    judge: _Tally,
-    persons: _Tally,
-    drawing: Mapping[str, Any],
-) -> SpanAgreement:
+    judge, persons = (
+        _tally((marked[i], lengths[i]) for marked in side for i in marked if i in pairs) for side in (ours, theirs)
+    )
     compared = [(text, i, len(sides), *pair) for text, (i, sides) in enumerate(pairs.items()) for pair in sides]
     counts = np.array([_compare(a, b, lengths[i]) for _, i, _, a, b in compared])
     text = np.array([place for place, *_ in compared])
     clean = int((np.bincount(text, counts[:, _AT["predicted"]] + counts[:, _AT["gold"]]) == 0).sum())
     unrated = int(counts[:, _AT["unrated"]].sum())
     # A text's own scores are for the macro means; several people's comparisons of a text count as one text.
-    columns = np.concatenate([counts, _plain(counts), np.ones((len(counts), 1))], axis=1)
+    columns = np.concatenate([counts, _scores(counts, *_PLAIN), np.ones((len(counts), 1))], axis=1)
     columns = columns / np.array([sides for _, _, sides, *_ in compared])[:, None]
     ids = range(len(pairs)) if documents is None else [documents[identity] for identity in pairs]
     sums = sums_by(id_codes(ids, len(pairs), "documents")[text], *columns.T)
     # Where one side never says how severe an error is, there is nothing to weigh.
     sides = (("the judge", judge), ("people", persons))
     unweighable = [who for who, tally in sides if tally.placed and not tally.rated]
-
-    def measures(drawn: Vector) -> Vector:
-        return _measures(drawn @ sums, not unweighable)
-
-    estimates = estimates_of(measures, len(sums), [SHARE] * 11, **drawing)
+    estimates = estimates_of(lambda drawn: _measures(drawn @ sums, not unweighable), len(sums), [SHARE] * 11, **drawing)
     micro, macro, weighted = (Scores(*estimates[i : i + 3]) for i in range(0, 9, 3))
     return SpanAgreement(
         micro, macro, weighted, touching=estimates[9], found=estimates[10], texts=len(pairs), documents=len(sums),
@@ -315,16 +307,9 @@ def _place(span: MarkedSpan, length: int) -> tuple[int, int] | None:
 # Measuring -----------------------------------------------------------------------------------------------------------
 
 
-def _plain(totals: Vector) -> Vector:
-    """Precision, recall and F1 of each line of totals: (lines, 3)."""
-    return _scores(*(totals[:, _AT[name]] for name in ("shared", "predicted", "gold")))
-
-
-def _weighted(totals: Vector) -> Vector:
-    return _scores(*(totals[:, _AT[name]] for name in ("credit", "rated_predicted", "rated_gold")))
-
-
-def _scores(hit: Vector, ours: Vector, theirs: Vector) -> Vector:
+def _scores(totals: Vector, *names: str) -> Vector:
+    """Precision, recall and F1 of each line of totals, by the counts of these names: (lines, 3)."""
+    hit, ours, theirs = (totals[:, _AT[name]] for name in names)
     return np.stack([_share(hit, ours), _share(hit, theirs), _share(2 * hit, ours + theirs)], axis=1)
 
 
@@ -339,7 +324,7 @@ def _measures(totals: Vector, weighable: bool) -> Vector:
         _share(totals[:, _AT[part]], totals[:, _AT[whole]], np.nan)
         for part, whole in (("touching", "spans"), ("found", "gold_spans"))
     ]
-    table = np.column_stack([_plain(totals), own, _weighted(totals), *shares])
+    table = np.column_stack([_scores(totals, *_PLAIN), own, _scores(totals, *_WEIGHTED), *shares])
     if not weighable:
         table[:, 6:9] = np.nan
     return table
