@@ -20,7 +20,6 @@ from .sources import (
     VERDICTS,
     File,
     Judged,
-    LiveJudge,
     aspects_of,
     inside,
     joined_by_id,
@@ -101,7 +100,7 @@ def read_judged(sources: Sequence[str], wanted: Wanted) -> Judged:
             f"{base.origin}: there is no judge's score in it; name one with --judge COLUMN, --judge metric/rougeL"
         )
     # Rows that a saved judge was compiled from, and their near duplicates.
-    seen = Seen(*(artifact.read(judge.path).provenance for judge in joined.live))
+    seen = Seen(*(artifact.read(path).provenance for path in joined.live.values()))
     joined.seen |= {i for i, row in enumerate(joined.rows) if seen.knows(row.source, row.output)}
     if wanted.unseen:
         _leave_out(joined)
@@ -152,7 +151,7 @@ def _judge(joined: Judged, files: Sequence[File], spec: Spec) -> None:
     if name in joined.judges:
         raise OptionError(f"--judge {name!r} is named twice; tell them apart with NAME=COLUMN")
     if path is not None:
-        joined.live.append(LiveJudge(name, path))
+        joined.live[name] = path
         joined.judges[name] = {}
         return
     if spec.column.startswith(PREFIX):

@@ -19,42 +19,40 @@ from ..running.limits import SAMPLED, Estimate, Limits, estimate
 from ..running.opening import open_judge, quiet
 from ..running.plain import clean
 from ..scoring.scoring import ScoreSummary
-from ..signatures.values import Item, Scale, Usage, Verdict
-from .sources import Judged, LiveJudge, own_categories, plain_name, some
+from ..signatures.values import Item, Scale, Verdict
+from .sources import Judged, own_categories, plain_name, some
 
 
 @dataclass(frozen=True)
 class LiveRun:
-    """What judging the rows with one saved judge took. usage: calls that were sent, and their tokens and seconds."""
+    """What judging the rows with one saved judge took."""
 
     judge: str
     artifact: Path
     model: str
     summary: ScoreSummary
-    usage: Usage
 
     def to_dict(self) -> dict[str, Any]:
         data = self.summary.to_dict()
-        data["seconds"] = round(self.summary.seconds, 2)
         del data["resumed"]  # nothing is written here; what was answered before is in cached_calls
         return {"judge": self.judge, "artifact": str(self.artifact), "model": self.model} | data
 
     def __str__(self) -> str:
-        s, u = self.summary, self.usage
+        s = self.summary
         return (
-            f"{self.judge}: {s.rows} rows judged with {self.model}, {s.scored} scored, {s.failed} failed; {u.calls:,} "
-            f"calls ({u.cached:,} more came from the disk), {u.prompt_tokens:,} + {u.completion_tokens:,} tokens, "
-            f"{'price unknown' if s.cost is None else f'${s.cost:.4g}'}, {duration(s.seconds)}"
+            f"{self.judge}: {s.rows} rows judged with {self.model}, {s.scored} scored, {s.failed} failed; "
+            f"{s.calls:,} calls ({s.cached_calls:,} more came from the disk), {s.prompt_tokens:,} + {s.completion_tokens:,} "
+            f"tokens, {'price unknown' if s.cost is None else f'${s.cost:.4g}'}, {duration(s.seconds)}"
         )
 
 
 def plan_live(joined: Judged, lm: str | None, where: Connection) -> Estimate:
     """What judging with the saved judges that wait would take. Opens and calls no model."""
     total = Estimate(0, 0, 0, 0, 0.0, 0.0)
-    for live in joined.live:
-        read = artifact.read(live.path)
+    for name, path in joined.live.items():
+        read = artifact.read(path)
         judge = artifact.build(read)
-        rows = _rows_with_people(joined, _aspects(joined, live.name, judge))
+        rows = _rows_with_people(joined, _aspects(joined, name, judge))
         items = [guarded(Item.of(joined.rows[i]))[0] for i in rows[:SAMPLED]]
         model = lm or (read.lm.model if read.lm else None)
         total += estimate(judge, model, len(rows), items, where)
@@ -71,19 +69,22 @@ def judge_live(
     OptionError where no model is named, ModelError for one that cannot be used.
     """
     with quiet():
-        opened = [open_judge(live.path, lm, where) for live in joined.live]  # all, before the first call is paid for
-        aspects = [_aspects(joined, live.name, judge) for live, judge in zip(joined.live, opened, strict=True)]
-        asked = [_rows_with_people(joined, names) for names in aspects]
-        calls = sum(len(rows) * judge.calls_per_row() for rows, judge in zip(asked, opened, strict=True))
+        # All are opened before the first call is paid for.
+        opened = {name: open_judge(path, lm, where) for name, path in joined.live.items()}
+        aspects = {name: _aspects(joined, name, judge) for name, judge in opened.items()}
+        asked = {name: _rows_with_people(joined, aspects[name]) for name in opened}
+        calls = sum(len(asked[name]) * judge.calls_per_row() for name, judge in opened.items())
         if not quietly:
-            models = ", ".join(dict.fromkeys(judge.lm.name for judge in opened))
+            models = ", ".join(dict.fromkeys(judge.lm.name for judge in opened.values()))
             err.print(clean(f"at most {calls:,} calls to {models}; Ctrl-C loses nothing"), style="dim", markup=False)
         runs = []
-        with limits.spending(*(judge.lm for judge in opened)), Watch("judging", sum(map(len, asked))) as watch:
-            for live, judge, names, rows in zip(joined.live, opened, aspects, asked, strict=True):
-                watch.stage(f"judging with {live.path.name}", len(rows))
-                runs.append(_judge_rows(joined, live, judge, names, rows, watch, limits))
-    joined.live = []
+        total = sum(map(len, asked.values()))
+        with limits.spending(*(judge.lm for judge in opened.values())), Watch("judging", total) as watch:
+            for name, judge in opened.items():
+                watch.stage(f"judging with {joined.live[name].name}", len(asked[name]))
+                summary = _judge_rows(joined, name, judge, aspects[name], asked[name], watch, limits)
+                runs.append(LiveRun(name, joined.live[name], judge.lm.name, summary))
+    joined.live = {}
     return runs
 
 
@@ -106,28 +107,26 @@ def _rows_with_people(joined: Judged, aspects: Sequence[str]) -> list[int]:
 
 
 def _judge_rows(
-    joined: Judged, live: LiveJudge, judge: Judge, aspects: Sequence[str], rows: Sequence[int], watch: Watch,
-    limits: Limits,
-) -> LiveRun:  # fmt: skip
-    summary, meter = ScoreSummary(), judge.lm.meter
+    joined: Judged, name: str, judge: Judge, aspects: Sequence[str], rows: Sequence[int], watch: Watch, limits: Limits
+) -> ScoreSummary:
+    summary = ScoreSummary()
     verdicts = [Verdict.failed("") for _ in joined.rows]
     asked = [joined.rows[i] for i in rows]
-    before = meter.usage
-    with summary.counting(meter):
+    with summary.counting(judge.lm.meter):
         for i, verdict in zip(rows, judge.score_many(map(Item.of, asked), progress=False), strict=True):
             verdicts[i] = verdict
             summary.count({"id": joined.rows[i].id, "verdict": verdict.to_dict(), "seen": i in joined.seen})
             watch.step()
             limits.check(summary.failed, summary.rows, verdict.failure)
-    joined.judges[live.name] |= dict.fromkeys(aspects, np.array([verdict.score for verdict in verdicts]))
-    own_categories(joined, live.name, [(verdict.category, verdict.passed) for verdict in verdicts], aspects)
+    joined.judges[name] |= dict.fromkeys(aspects, np.array([verdict.score for verdict in verdicts]))
+    own_categories(joined, name, [(verdict.category, verdict.passed) for verdict in verdicts], aspects)
     other = [a for a in aspects if a in joined.scales and joined.scales[a] != (judge.scale.low, judge.scale.high)]
     if other:
         scales = dict.fromkeys(str(Scale(*joined.scales[a])) for a in other)
         joined.notes.append(
-            f"{live.name} scores on {judge.scale}, human {some(other)} on {some(scales)}: correlations do not depend "
+            f"{name} scores on {judge.scale}, human {some(other)} on {some(scales)}: correlations do not depend "
             "on that, errors on the scale do; --scale LOW HIGH corrects a scale that was inferred wrongly"
         )
     else:
-        joined.on_scale.add(live.name)
-    return LiveRun(live.name, live.path, judge.lm.name, summary, meter.usage - before)
+        joined.on_scale.add(name)
+    return summary

@@ -54,8 +54,8 @@ class Known:
 class Judged(Known):
     """Rows with people's and judges' scores, as `meta_evaluate` takes them, and the texts to show with them.
 
-    live: saved judges that have not judged the rows yet; their scores are missing in `judges`, where their names stand
-    in their places. on_scale: judges whose scores are
+    live: files of saved judges, by name, that have not judged the rows yet; their scores are missing in `judges`, where
+    their names stand in their places. on_scale: judges whose scores are
     known to be on people's scale. deferred: places of rows that are left to a person. kinds, marks: of human ratings,
     by aspect. decided: the number of each row's category, by judges that have categories as people have.
     """
@@ -64,7 +64,7 @@ class Judged(Known):
     judges: dict[str, dict[str, Vector]] = field(default_factory=dict)
     ratings: dict[str, npt.NDArray[np.float64]] = field(default_factory=dict)
     scales: dict[str, tuple[float, float]] = field(default_factory=dict)
-    live: list[LiveJudge] = field(default_factory=list)
+    live: dict[str, Path] = field(default_factory=dict)
     on_scale: set[str] = field(default_factory=set)
     kinds: dict[str, str] = field(default_factory=dict)
     marks: dict[str, Marks] = field(default_factory=dict)
@@ -75,14 +75,6 @@ class Judged(Known):
     def lengths(self) -> Vector:
         """Words of the outputs."""
         return np.array([len(row.output.split()) for row in self.rows], dtype=np.float64)
-
-
-@dataclass(frozen=True)
-class LiveJudge:
-    """A judge of `--judge FILE.json`."""
-
-    name: str
-    path: Path
 
 
 @dataclass(frozen=True)

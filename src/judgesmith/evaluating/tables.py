@@ -8,7 +8,7 @@ from typing import Any
 from ..agreement.meta.evaluation import MetaEvaluation, rows_of, text
 from ..running.console import wide
 from ..tables import Cell, Column, Table, clean, latex, md, one_line
-from .pivot import BEHIND, BEHIND_MEANS, TITLES, Entry, Pivot, count, headline, pivots
+from .pivot import BEHIND, BEHIND_MEANS, TITLES, Pivot, count, headline, pivots
 
 COMPARED = "Is one judge better?"
 MOST_COMPARED = 12  # rows of that table on a terminal
@@ -21,15 +21,11 @@ def pivot_table(pivot: Pivot) -> Table:
     made = Table(["judge", *beside, *(Column(title, ".3f", ".2f") for title in pivot.columns)], pivot.title())
     for line in pivot.lines:
         missing = [""] if line.human else [line.failed]
-        cells = (_cell(entry) for entry in line.entries)
+        cells = [
+            Cell(e.value, e.low, e.high, e.best, BEHIND if e.behind else "") if e else Cell(None) for e in line.entries
+        ]
         made.add(line.name, line.rests, *(missing if failed else []), *cells, kind="human" if line.human else "")
     return made
-
-
-def _cell(entry: Entry | None) -> Cell:
-    if entry is None:
-        return Cell(None)
-    return Cell(entry.value, entry.low, entry.high, entry.best, BEHIND if entry.behind else "")
 
 
 def agreement_table(result: MetaEvaluation) -> Table:
@@ -51,13 +47,12 @@ def agreement_table(result: MetaEvaluation) -> Table:
 
 def undefined(result: MetaEvaluation) -> list[str]:
     """Why numbers or their intervals are undefined, once each."""
-    return list(
-        dict.fromkeys(
-            f"{row['judge']}, {row['aspect']}, {row['level']}, {TITLES[row['coefficient']]}: {row['reason']}"
-            for row in rows_of(result.agreement)
-            if text(row["reason"])
-        )
+    reasons = (
+        f"{row['judge']}, {row['aspect']}, {row['level']}, {TITLES[row['coefficient']]}: {row['reason']}"
+        for row in rows_of(result.agreement)
+        if text(row["reason"])
     )
+    return list(dict.fromkeys(reasons))
 
 
 # What stands beside the agreement ------------------------------------------------------------------------------------
@@ -77,18 +72,8 @@ def tables_beside(result: MetaEvaluation) -> list[tuple[str, Table]]:
 
 
 def _differences(rows: Sequence[Mapping[str, Any]]) -> Table:
-    titles = ("p permutation", "p bootstrap")
-    made = Table(
-        [
-            "judge",
-            "less judge",
-            "aspect",
-            "level",
-            Column("difference", ".3f"),
-            *(Column(name, "p") for name in titles),
-        ],
-        COMPARED,
-    )
+    numbers = (Column("difference", ".3f"), Column("p permutation", "p"), Column("p bootstrap", "p"))
+    made = Table(["judge", "less judge", "aspect", "level", *numbers], COMPARED)
     for row in rows:
         made.add(row["a"], row["b"], row["aspect"], row["level"], Cell(row["difference"], row["low"], row["high"]),
                  *(row[f"p_{test}_holm"] for test in ("permutation", "bootstrap")))  # fmt: skip

@@ -295,10 +295,7 @@ def _paired(run: Run, rows: Rows, growing: Path) -> Iterator[tuple[dict[str, Any
     """The rows that are written, each with the row of the input. Raises OptionError for those of another judge or
     input."""
     for _, old in read_journal(growing, what=OURS_IN_WORDS):
-        new = next(rows, None)
-        _check_same(run, old, new)
-        assert new is not None
-        yield old, *new
+        yield old, *_same(run, old, next(rows, None))
 
 
 def _judged(judge: Judge, rows: Rows) -> Iterator[tuple[Row, dict[str, Any], Verdict]]:
@@ -313,8 +310,8 @@ def _judged(judge: Judge, rows: Rows) -> Iterator[tuple[Row, dict[str, Any], Ver
         yield *under_way.popleft(), verdict
 
 
-def _check_same(run: Run, old: Mapping[str, Any], new: tuple[Row, dict[str, Any]] | None) -> None:
-    """Raises OptionError unless `old` is what this judge wrote for this very row."""
+def _same(run: Run, old: Mapping[str, Any], new: tuple[Row, dict[str, Any]] | None) -> tuple[Row, dict[str, Any]]:
+    """The new row. Raises OptionError unless `old` is what this judge wrote for this very row."""
     name, verdict = run.output.name, old.get("verdict")
     if not isinstance(verdict, dict) or not {"failure", "repaired"} <= set(verdict) or not {"id", "judge"} <= set(old):
         raise OptionError(f"{name} is not {OURS_IN_WORDS}; give another -o, or --overwrite")
@@ -335,6 +332,7 @@ def _check_same(run: Run, old: Mapping[str, Any], new: tuple[Row, dict[str, Any]
                 f"{name}, row {old['id']!r}: {column!r} is not what the input has; it belongs to another input, or the "
                 "input was changed. Give another -o, or --overwrite"
             )
+    return new
 
 
 def _as_json(value: Any) -> str:
@@ -345,13 +343,10 @@ def mark_deferred(output: Path, share: float) -> int:
     """Write `"defer": true` or false into every row of a scored .jsonl file and return how many rows are to be left to
     a person: the share (rounded up) with the largest expected errors, rows without a score before all others."""
     with alone(output):
-        chosen = deferred([_error(row["verdict"]) for _, row in read_journal(output)], share)
+        verdicts = (row["verdict"] for _, row in read_journal(output))
+        errors = (None if v["failure"] else (v.get("interval") or {}).get("error") for v in verdicts)
+        chosen = deferred([math.nan if error is None else float(error) for error in errors], share)
         with replacing(output) as journal:
             for (_, row), left in zip(read_journal(output), chosen.tolist(), strict=True):
                 journal.write(row | {"defer": left})
     return int(chosen.sum())
-
-
-def _error(verdict: Mapping[str, Any]) -> float:
-    error = (verdict.get("interval") or {}).get("error")
-    return math.nan if verdict["failure"] or error is None else float(error)
