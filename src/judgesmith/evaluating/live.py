@@ -41,8 +41,9 @@ class LiveRun:
         s = self.summary
         return (
             f"{self.judge}: {s.rows} rows judged with {self.model}, {s.scored} scored, {s.failed} failed; "
-            f"{s.calls:,} calls ({s.cached_calls:,} more came from the disk), {s.prompt_tokens:,} + {s.completion_tokens:,} "
-            f"tokens, {'price unknown' if s.cost is None else f'${s.cost:.4g}'}, {duration(s.seconds)}"
+            f"{s.calls:,} calls ({s.cached_calls:,} more came from the disk), "
+            f"{s.prompt_tokens:,} + {s.completion_tokens:,} tokens, "
+            f"{'price unknown' if s.cost is None else f'${s.cost:.4g}'}, {duration(s.seconds)}"
         )
 
 
