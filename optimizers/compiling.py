@@ -194,7 +194,19 @@ class Compiler:
         OptionError for folds that cannot be."""
         folds, seed = self.options.cv, self.options.seed
         if folds is not None:
-            self._refuse_folds(folds, len(set(labels.groups)))
+            groups = len(set(labels.groups))
+            if self.heldout is not None:
+                raise OptionError(
+                    f"cv={folds} measures on the labels themselves, heldout on others; give one of them (--cv or "
+                    "--heldout)"
+                )
+            if folds < 2:
+                raise OptionError(f"cv is {folds}; cross-validation takes 2 folds or more")
+            if folds > groups:
+                advice = f"take {groups} folds or fewer" if groups > 1 else "add rows of other documents"
+                raise OptionError(
+                    f"cv is {folds}, but groups (documents) are kept whole and there are {groups}; {advice}"
+                )
         elif self.heldout is not None:
             if self.heldout.scale != labels.scale:
                 raise OptionError(
@@ -207,17 +219,6 @@ class Compiler:
         elif len(labels) >= FEW_LABELS:
             return Parts((holdout_split(labels, share=self.options.heldout, seed=seed),))
         return Parts(tuple(group_folds(labels, k=folds or FOLDS, seed=seed)), crossed=True)
-
-    def _refuse_folds(self, folds: int, groups: int) -> None:
-        if self.heldout is not None:
-            raise OptionError(
-                f"cv={folds} measures on the labels themselves, heldout on others; give one of them (--cv or --heldout)"
-            )
-        if folds < 2:
-            raise OptionError(f"cv is {folds}; cross-validation takes 2 folds or more")
-        if folds > groups:
-            advice = f"take {groups} folds or fewer" if groups > 1 else "add rows of other documents"
-            raise OptionError(f"cv is {folds}, but groups (documents) are kept whole and there are {groups}; {advice}")
 
     def plan(self, judge: Judge, labels: Labels, lm: LanguageModel | str | None, *, teacher: bool = False) -> Plan:
         """Calls, tokens and cost with a model or its name, and perhaps with a teacher. No model is called."""
@@ -293,8 +294,12 @@ class Compiler:
         student = judge.copy_for(scale=scale, sureness=None, decision=None, preference=None, provenance={})
         student.set_lm(lm)
         student.meet("" if train.aspect in OVERALL else train.aspect, [row.output for row in train.rows])
-        learns = isinstance(student, InfersTask) and student.infers()
-        inference = self._infer(student, examples, lm) if learns else None
+        inference: Inference | None = None
+        if isinstance(student, InfersTask) and student.infers():
+            order = np.random.default_rng([self.options.seed, 77]).permutation(len(examples))
+            shown = [Labelled(examples[i].source or "", examples[i].output, round(examples[i].score, 1)) for i in order]
+            self.progress.stage("task inference", self.inference.calls(len(shown)))
+            inference = engine.run(student.infer(shown, lm, self.inference, self.progress.step))
         more = {} if plan.dearer else _dearer(student, lm.name)
         student, forms, dearer = self._settle(student, examples, by, more, inference is not None)
         search = self._search(by)
@@ -312,12 +317,6 @@ class Compiler:
         program.decision = fit_decision(fitted.percents, train)
         program.preference = fit_preference(fitted.percents, train)
         return fitted
-
-    def _infer(self, student: InfersTask, examples: Sequence[dspy.Example], lm: LanguageModel) -> Inference:
-        order = np.random.default_rng([self.options.seed, 77]).permutation(len(examples))
-        shown = [Labelled(examples[i].source or "", examples[i].output, round(examples[i].score, 1)) for i in order]
-        self.progress.stage("task inference", self.inference.calls(len(shown)))
-        return engine.run(student.infer(shown, lm, self.inference, self.progress.step))
 
     def _settle(
         self, student: Judge, examples: Sequence[dspy.Example], by: Objective, more: Mapping[str, Any], inferred: bool

@@ -141,15 +141,9 @@ class CompileReport:
         by, how = self.heldout.by, "held out, never seen by the search"
         how = f"{self.folds}-fold cross-validation" if self.folds else how
         names = [*(["Q"] if by.name != "q" else []), "Pearson", "Spearman", "Kendall"]
-        made = Table(
-            [
-                "judge",
-                *(Column(name, ".2f") for name in (by.label, *names)),
-                Column("rows", "d"),
-                Column("failed", "d"),
-            ],
-            f"Agreement with people on {self.heldout_rows} rows ({how})",
-        )  # fmt: skip
+        numbers = [Column(name, ".2f") for name in (by.label, *names)]
+        title = f"Agreement with people on {self.heldout_rows} rows ({how})"
+        made = Table(["judge", *numbers, Column("rows", "d"), Column("failed", "d")], title)
         lines = (("no model: surface", self.surface), ("zero-shot", self.zero_shot), ("compiled", self.heldout))
         for name, agreement in lines:
             o, reached = agreement.objective, agreement.reached

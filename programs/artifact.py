@@ -60,21 +60,17 @@ def _shape(**types: Any) -> Any:
     return create_model("Shape", __config__=ConfigDict(strict=True, allow_inf_nan=False), **fields)
 
 
-def _provenance() -> Any:
-    agreement = _shape(signature=str)
-    trial: Any = _shape(
-        candidate=str, demos=int, objective=str, value=float, q=float, low=float, high=float, failed=int, rows=int,
-        n=int, dropped=str,
-    )  # fmt: skip
-    return _shape(
-        created=str, seen=list[str], seen_texts=list[str], candidates=list[trial], heldout=agreement,
-        zero_shot=agreement, objective=str, labels=_shape(rows=int, origin=str, aspect=str),
-        selected=_shape(candidate=str, objective=str, value=float, corrected=float, q=float, q_corrected=float),
-        cost=_shape(calls=int, prompt_tokens=int, completion_tokens=int),
-    )  # fmt: skip
-
-
-_PROVENANCE = _provenance()
+_AGREEMENT = _shape(signature=str)
+_TRIAL: Any = _shape(
+    candidate=str, demos=int, objective=str, value=float, q=float, low=float, high=float, failed=int, rows=int,
+    n=int, dropped=str,
+)  # fmt: skip
+_PROVENANCE = _shape(
+    created=str, seen=list[str], seen_texts=list[str], candidates=list[_TRIAL], heldout=_AGREEMENT,
+    zero_shot=_AGREEMENT, objective=str, labels=_shape(rows=int, origin=str, aspect=str),
+    selected=_shape(candidate=str, objective=str, value=float, corrected=float, q=float, q_corrected=float),
+    cost=_shape(calls=int, prompt_tokens=int, completion_tokens=int),
+)  # fmt: skip
 
 
 def _known_shapes(provenance: dict[str, Any]) -> dict[str, Any]:
@@ -304,13 +300,8 @@ def save(judge: Judge, path: str | Path) -> None:
             f"{path}: the judge would have {size:,} bytes and has at most {LARGEST:,}; take fewer or shorter "
             "demonstrations"
         )
-    write_atomically(Path(path), text)
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """`write_whole`, with an ArtifactError for what cannot be written."""
     try:
-        write_whole(path, text)
+        write_whole(Path(path), text)
     except OSError as error:
         raise ArtifactError(f"{path} cannot be written: {error.strerror or error}") from None
 

@@ -350,8 +350,12 @@ class ActiveCritic(Judge):
             steps = [await self.criteria_scorer.ascore(item, known, lm)]
             scores = steps[0].read.values["criteria_scores"]
             if self._asks_overall():
+                shown = scores
+                if self.explain == "after":
+                    # What is said after them all changes nothing, and a search leaves it out.
+                    shown = {name: replace(score, explanation="") for name, score in scores.items()}
                 try:
-                    steps.append(await self.overall_scorer.ascore(item, known, lm, self._as_shown(scores)))
+                    steps.append(await self.overall_scorer.ascore(item, known, lm, shown))
                 except CallError as error:  # the first step was paid for, and its scores are known
                     failed = error
         values = steps[-1].read.values
@@ -379,13 +383,6 @@ class ActiveCritic(Judge):
             usage=sum((s.usage for s in steps), getattr(failed, "usage", Usage())),
             raw=(*(text for s in steps for text in s.raw), *getattr(failed, "raw", ())),
         )
-
-    def _as_shown(self, scores: Mapping[str, CriterionScore]) -> Mapping[str, CriterionScore]:
-        """McS-E's scores as OS-E sees them: with what was said before each; what comes after them all changes nothing,
-        and a search leaves it out."""
-        if self.explain != "after":
-            return scores
-        return {name: replace(score, explanation="") for name, score in scores.items()}
 
     def prompts(self, item: Item) -> dict[str, list[Message]]:
         known = self.known()

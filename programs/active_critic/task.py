@@ -175,7 +175,7 @@ class _Reading:
         self.batches += 1
         seen, what = "\n".join(self.observations), f"reading examples, batch {self.batches}"
         new = await self.ask(self.steps.observe, what, earlier_observations=seen, examples=batch)
-        self.complete = new is not None and _is_complete(new) and bool(self.observations)
+        self.complete = bool(self.observations) and (new or "").strip(" .!\"'*`\n").upper() == "COMPLETE"
         if new is not None and not self.complete:
             self.observations.append(new.replace("COMPLETE", "").strip())
 
@@ -214,10 +214,6 @@ class _Reading:
         what = "merging criteria"
         merged = await self.ask(self.steps.merge_criteria, what, description=description, criteria_lists=lists)
         return _merged(merged, self.sets)
-
-
-def _is_complete(text: str) -> bool:
-    return text.strip(" .!\"'*`\n").upper() == "COMPLETE"
 
 
 def _merged(answer: list[Criterion] | None, sets: Sequence[Sequence[Criterion]]) -> list[Criterion]:

@@ -45,10 +45,8 @@ class Focus:
     leave_aside: str = ""
 
     def described(self) -> str:
-        lines = [f"{self.aspect}: {self.definition}" if self.definition else self.aspect]
-        if self.leave_aside:
-            lines.append(f"Leave aside: {self.leave_aside}.")
-        return "\n".join(lines)
+        aside = f"\nLeave aside: {self.leave_aside}." if self.leave_aside else ""
+        return f"{self.aspect}{': ' if self.definition else ''}{self.definition}{aside}"
 
 
 class _ErrorsLayout(Layout):
@@ -106,15 +104,12 @@ class AnnotationLayout(_ErrorsLayout):
         return self.labels[min(len(self.labels) - 1, math.floor(percent * (len(self.labels) - 1) / 100.0 + 0.5))]
 
     def form(self, inputs: Mapping[str, Any]) -> Form:
-        severity = (
-            number(DIGITS, "Severity", "a whole number from 1 (hardly matters) to 5 (makes the output useless)")
-            if self.severity == "integers"
-            else choice(
-                "Severity",
-                tuple(SEVERITIES),
-                f"{', '.join(SEVERITIES)}: from what hardly matters to what makes the output useless",
-            )
-        )
+        if self.severity == "integers":
+            whole = "a whole number from 1 (hardly matters) to 5 (makes the output useless)"
+            severity = number(DIGITS, "Severity", whole)
+        else:
+            words = f"{', '.join(SEVERITIES)}: from what hardly matters to what makes the output useless"
+            severity = choice("Severity", tuple(SEVERITIES), words)
         place = Line("Location", "the words, copied from the output, or omission if something is missing", "place")
         why = Line("Explanation", "one short sentence on what is wrong")
         return Form(

@@ -36,11 +36,6 @@ LONGEST_STEPS = 3000
 class StepsLayout(TextLayout):
     """Numbered steps, read out of whatever stands around them."""
 
-    def __init__(self) -> None:
-        super().__init__(
-            "steps", "Answer with three to six numbered steps, one sentence each, and nothing else.", tokens=400
-        )
-
     def read(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
         parsed = super().read(reply, inputs)
         if parsed.problem is None:
@@ -120,7 +115,8 @@ class GEval(OneAspectJudge):
     def __init__(self, aspect: str | Aspect = "overall", **given: Any) -> None:
         super().__init__(aspect, **given)
         self._steps = _Steps(self.chosen.steps)  # type: ignore[attr-defined]
-        self.planner = JudgePredict(WriteSteps, StepsLayout())
+        form = "Answer with three to six numbered steps, one sentence each, and nothing else."
+        self.planner = JudgePredict(WriteSteps, StepsLayout("steps", form, tokens=400))
         self.scorer = JudgePredict(ScoreBySteps, StepsScoreLayout(self.steps))
 
     @property
