@@ -426,7 +426,10 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         probed, out of sight of DSPy's history, usage and callbacks.
         """
         if self._capabilities is None and isinstance(self._transport, ThroughDSPy):
-            self._capabilities = _declared(self._transport.lm)
+            lm: Any = self._transport.lm
+            if type(lm) is not dspy.LM or not isinstance(getattr(lm, "_engine_spec", "auto"), str):
+                schema = getattr(lm, "supports_response_schema", False) is True
+                self._capabilities = Capabilities("logprobs" in getattr(lm, "supported_params", ()), schema)
         if self._capabilities is None:
             return await engine.on_loop(self._probed())
         return self._capabilities
@@ -477,14 +480,6 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         except (CallError, orjson.JSONDecodeError):
             schema = False
         return Capabilities(logprobs, schema, system, self._knows_grammar)
-
-
-def _declared(lm: Any) -> Capabilities | None:
-    """What a DSPy object says that it can do; None for a plain `dspy.LM`, whose model has to be asked."""
-    if type(lm) is dspy.LM and isinstance(getattr(lm, "_engine_spec", "auto"), str):
-        return None
-    schema = getattr(lm, "supports_response_schema", False) is True
-    return Capabilities("logprobs" in getattr(lm, "supported_params", ()), schema)
 
 
 def _patience(error: Unanswered, tries: int) -> float:
@@ -541,20 +536,17 @@ def price(name: str, reply: Reply) -> float | None:
 
 @cache
 def _rates(name: str) -> tuple[float, float] | None:
-    table = _price_table()
+    # LiteLLM's prices. Unless it is loaded anyway they are read from the file that comes with it: importing the library
+    # takes seconds, and a model behind our own connection needs nothing else of it.
+    if "litellm" in sys.modules:
+        table = sys.modules["litellm"].model_cost
+    else:
+        folder = importlib.util.find_spec("litellm").submodule_search_locations[0]  # type: ignore[union-attr,index]
+        table = orjson.loads(Path(folder, PRICES).read_bytes())
     entry: Any = table.get(name) or table.get(name.partition("/")[2])
     if not isinstance(entry, dict) or "input_cost_per_token" not in entry:
         return None
     return entry["input_cost_per_token"], entry.get("output_cost_per_token") or 0.0
-
-
-def _price_table() -> Mapping[str, Any]:
-    """LiteLLM's prices. Unless it is loaded anyway they are read from the file that comes with it: importing the
-    library takes seconds, and a model behind our own connection needs nothing else of it."""
-    if "litellm" in sys.modules:
-        return dict(sys.modules["litellm"].model_cost)
-    folder = importlib.util.find_spec("litellm").submodule_search_locations[0]  # type: ignore[union-attr,index]
-    return dict(orjson.loads(Path(folder, PRICES).read_bytes()))
 
 
 def is_local(name: str) -> bool:

@@ -148,21 +148,6 @@ def thread_count() -> int:
     return min(psutil.cpu_count(logical=False) or usable, usable)
 
 
-def _check_gguf(path: Path) -> None:
-    """Raises ModelError if there is no such file or it is no GGUF file."""
-    try:
-        with path.open("rb") as file:
-            magic = file.read(4)
-    except FileNotFoundError:
-        raise ModelError(f"{path}: no such file; give the path of a GGUF model, or use local/NAME") from None
-    except OSError as error:
-        raise ModelError(f"{path}: cannot be read: {error}") from error
-    if magic != b"GGUF":
-        raise ModelError(
-            f"{path} is no GGUF file (it begins with {magic!r}); give the path of a model in llama.cpp's format"
-        )
-
-
 def _parameters(xllamacpp: Any, path: Path, model_id: str, adapter: Path | None, key: str) -> Any:
     params = xllamacpp.CommonParams()
     params.model.path = str(path)
@@ -222,7 +207,17 @@ def model_file(spec: str) -> tuple[Path, str]:
         if not written:
             raise ModelError("gguf: needs a path after the colon, for example gguf:models/judge.gguf")
         path = Path(written).expanduser()
-        _check_gguf(path)  # before the whole file is read for its hash
+        try:
+            with path.open("rb") as file:
+                magic = file.read(4)  # before the whole file is read for its hash
+        except FileNotFoundError:
+            raise ModelError(f"{path}: no such file; give the path of a GGUF model, or use local/NAME") from None
+        except OSError as error:
+            raise ModelError(f"{path}: cannot be read: {error}") from error
+        if magic != b"GGUF":
+            raise ModelError(
+                f"{path} is no GGUF file (it begins with {magic!r}); give the path of a model in llama.cpp's format"
+            )
         return path.resolve(), "gguf:" + re.sub(r"[^\w.+-]", "_", path.name)
     raise ModelError(f"{spec}: an embedded model is local/NAME or gguf:PATH")
 

@@ -196,26 +196,23 @@ class OpenAIStyle:
             body = orjson.dumps(self.body(request))
         except orjson.JSONEncodeError as error:  # a lone surrogate, as broken JSON lines have
             raise Unanswered(f"a text of this row cannot be sent ({error})", again=False) from None
-        status, headers, payload = await self._post(self._session, body)
-        if status != 200:
-            refuse(self.label, self.url, status, f"HTTP {status}: {_excerpt(payload)}", headers)
-        try:
-            data = orjson.loads(payload)
-        except orjson.JSONDecodeError:
-            raise Unanswered(f"the answer is no JSON: {_excerpt(payload)}", again=True) from None
-        return read_reply(data)
-
-    async def _post(self, session: aiohttp.ClientSession, body: bytes) -> tuple[int, Mapping[str, str], bytes]:
-        """Status, headers and body of the answer. Raises Unanswered where none came."""
         try:
             # A redirect would turn the POST into a GET, or carry prompts to a server that the user did not name.
-            async with session.post(self.url, data=body, headers=self._headers, allow_redirects=False) as response:
-                return response.status, response.headers, await _bounded(response)
+            sent = self._session.post(self.url, data=body, headers=self._headers, allow_redirects=False)
+            async with sent as response:
+                payload = await _bounded(response)
         except TimeoutError:
             raise Unanswered(f"no answer within {self._timeout.total:g} s", again=True, reached=False) from None
         except (aiohttp.ClientError, OSError) as error:
             what = " ".join(str(error).split())[:300] or type(error).__name__
             raise Unanswered(f"the connection failed: {what}", again=True, reached=False) from None
+        if (status := response.status) != 200:
+            refuse(self.label, self.url, status, f"HTTP {status}: {_excerpt(payload)}", response.headers)
+        try:
+            data = orjson.loads(payload)
+        except orjson.JSONDecodeError:
+            raise Unanswered(f"the answer is no JSON: {_excerpt(payload)}", again=True) from None
+        return read_reply(data)
 
     async def close(self) -> None:
         if self._session is not None:

@@ -157,12 +157,10 @@ class Cell:
         return formatted(self.value, column.form) + self.mark
 
     def limits(self, column: Column) -> str:
+        if self.low is None or math.isnan(self.low):
+            return ""
         form = column.limits or column.form.lstrip("+")
-        return (
-            ""
-            if self.low is None or math.isnan(self.low)
-            else f"[{formatted(self.low, form)}, {formatted(self.high, form)}]"
-        )
+        return f"[{formatted(self.low, form)}, {formatted(self.high, form)}]"
 
 
 class Row(NamedTuple):
@@ -277,7 +275,13 @@ class Table:
             return f"</tbody><tbody>{head if words else ''}"
         name, *others = zip(row.cells, self.columns, strict=True)
         head = f'<th scope="row" dir="auto">{_html_cell(*name)}</th>'
-        return f"<tr{_class(row.kind)}>{head}{''.join(_data_cell(*one) for one in others)}</tr>\n"
+        cells = [head]
+        for cell, column in others:
+            names = ("n" * bool(column.form), "best" * cell.best, "warn" * cell.warn, "meter" * (cell.bar is not None))
+            title = f' title="{escaped(cell.title)}"' if cell.title else ""
+            kind = _class(" ".join(filter(None, names)))
+            cells.append(f'<td{kind}{title} dir="auto">{_html_cell(cell, column)}</td>')
+        return f"<tr{_class(row.kind)}>{''.join(cells)}</tr>\n"
 
     def notebook(self) -> str:
         """For `_repr_html_`: HTML that needs no stylesheet."""
@@ -347,12 +351,6 @@ def _html_cell(cell: Cell, column: Column) -> str:
     if cell.bar is not None:
         words += f'<span class="track" aria-hidden="true"><i style="width:{cell.bar}%"></i></span>'
     return words
-
-
-def _data_cell(cell: Cell, column: Column) -> str:
-    names = ("n" * bool(column.form), "best" * cell.best, "warn" * cell.warn, "meter" * (cell.bar is not None))
-    title = f' title="{escaped(cell.title)}"' if cell.title else ""
-    return f'<td{_class(" ".join(filter(None, names)))}{title} dir="auto">{_html_cell(cell, column)}</td>'
 
 
 def _latex_cell(cell: Cell, column: Column) -> str:

@@ -18,15 +18,7 @@ from .judging import Subject
 from .options import DiscernOptions
 from .pairs import Book, ask_key
 from .run import HEADINGS, JudgeResult, scores_of
-from .tables import (
-    LEVELS,
-    OTHERS,
-    false_alarms,
-    notes_of,
-    origin_table,
-    others_table,
-    summary_lines,
-)  # fmt: skip
+from .tables import LEVELS, OTHERS, false_alarms, notes_of, origin_table, others_table, summary_lines
 
 EXAMPLES = 3  # of a perturbation
 _LONG = 20_000  # characters of a text that are looked at

@@ -62,8 +62,7 @@ class Pivot:
     lines: tuple[Line, ...]
 
     def title(self) -> str:
-        name = self.level
-        return f"{TITLES[self.coefficient]}, {name}" if self.coefficient else name
+        return f"{TITLES[self.coefficient]}, {self.level}" if self.coefficient else self.level
 
     @property
     def marked(self) -> bool:

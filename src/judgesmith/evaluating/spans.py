@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any, get_args
 
 from ..agreement.resampling import Estimate
-from ..agreement.spans import Scores, SpanAgreement, human_span_agreement, span_agreement
+from ..agreement.spans import SpanAgreement, human_span_agreement, span_agreement
 from ..datasets.benchmarks.catalog import benchmark, data_dir, resolve
 from ..datasets.benchmarks.registry import PREFIX
 from ..datasets.loading import iter_rows
@@ -61,7 +61,10 @@ class SpanReport:
         )
         for who, several in (("", agreement), ("people: ", self.human)):
             table.section()
-            for name, scores in _lines(several) if several is not None else ():
+            lines = {} if several is None else {"all (micro)": several.micro, "per text (macro)": several.macro}
+            if several is not None and not math.isnan(several.weighted.f1.value):
+                lines["by severity (micro)"] = several.weighted
+            for name, scores in lines.items():
                 cells = (Cell(one.value, one.low, one.high) for one in (scores.precision, scores.recall, scores.f1))
                 table.add(who + name, *cells)
         out = wide()
@@ -187,13 +190,6 @@ def _errors(errors: Sequence[Any]) -> tuple[list[ErrorSpan], int]:
                 )
             )
     return spans, len(errors) - len(spans)
-
-
-def _lines(agreement: SpanAgreement) -> Iterator[tuple[str, Scores]]:
-    yield "all (micro)", agreement.micro
-    yield "per text (macro)", agreement.macro
-    if not math.isnan(agreement.weighted.f1.value):
-        yield "by severity (micro)", agreement.weighted
 
 
 def _cell(estimate: Estimate) -> str:

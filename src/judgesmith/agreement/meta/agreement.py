@@ -7,7 +7,6 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -195,7 +194,14 @@ def ceilings(
     for aspect in aspects:
         if aspect.name not in ratings:
             continue
-        table = _table(aspect, ratings[aspect.name])
+        table = np.asarray(ratings[aspect.name], dtype=np.float64)
+        if table.ndim != 2 or len(table) != len(aspect.rows):
+            raise LabelsError(
+                f"ratings of {aspect.name!r}: expected {len(aspect.rows)} rows of raters, got {table.shape}"
+            )
+        if (np.abs(table) > LARGEST).any():
+            raise LabelsError(f"ratings of {aspect.name!r}: a rating is infinite; correct it, or leave it empty")
+        table = table[aspect.rows]
         raters = int(np.count_nonzero(~np.isnan(table), axis=1).max(initial=0))
         if raters < 2:
             continue
@@ -209,15 +215,6 @@ def ceilings(
             about = {"aspect": aspect.name, "level": level, "coefficient": name, "raters": raters, "alpha": alpha}
             result.append(about | shown)
     return result
-
-
-def _table(aspect: Aspect, ratings: npt.ArrayLike) -> Vector:
-    table = np.asarray(ratings, dtype=np.float64)
-    if table.ndim != 2 or len(table) != len(aspect.rows):
-        raise LabelsError(f"ratings of {aspect.name!r}: expected {len(aspect.rows)} rows of raters, got {table.shape}")
-    if (np.abs(table) > LARGEST).any():
-        raise LabelsError(f"ratings of {aspect.name!r}: a rating is infinite; correct it, or leave it empty")
-    return np.asarray(table[aspect.rows])
 
 
 def _of_raters(aspect: Aspect, table: Vector, rows: Flags, level: Level, coefficient: Coefficient) -> Agreement:
@@ -237,8 +234,7 @@ def _ceiling(aspect: Aspect, table: Vector, level: Level, coefficient: Coefficie
     if math.isnan(cell.value):
         cell.reason = "no rater's scores vary together with another's on the same rows"
     elif how.rounds and (whole.rows if level == "pooled" else whole.documents) > MANY:
-        value = partial(_of_raters, aspect, table, level=level, coefficient=coefficient)
-        batches(cell, aspect, coefficient, lambda rows: value(rows=rows).values[0], how)
+        batches(cell, aspect, coefficient, lambda r: _of_raters(aspect, table, r, level, coefficient).values[0], how)
     elif how.rounds:
         cell.bound(whole, how)
     return cell
