@@ -155,13 +155,7 @@ def agreement(
 
 
 def difference(
-    one: Vector,
-    other: Vector,
-    examples: Sequence[dspy.Example],
-    *,
-    objective: Objective,
-    seed: int,
-    rounds: int = 2000,
+    one: Vector, other: Vector, examples: Sequence[dspy.Example], *, objective: Objective, seed: int, rounds: int = 2000
 ) -> Difference:
     """The objective of `one` less that of `other`, with interval and p, both on the same resamples."""
     return difference_within(objective.resampled([one, other], rows_of(examples)), rounds=rounds, seed=seed)

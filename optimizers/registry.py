@@ -11,9 +11,7 @@ if TYPE_CHECKING:
     from .search.base import DemonstrationSearch
 
 optimizers: Registry[type[DemonstrationSearch]] = Registry(
-    "optimizer",
-    packages=("judgesmith.optimizers.search",),
-    group="judgesmith.optimizers",
+    "optimizer", packages=("judgesmith.optimizers.search",), group="judgesmith.optimizers"
 )
 
 

@@ -40,12 +40,7 @@ class Metric:
         return self.about
 
     def score(
-        self,
-        output: str,
-        reference: str | Sequence[str] | None = None,
-        *,
-        source: str = "",
-        context: str | None = None,
+        self, output: str, reference: str | Sequence[str] | None = None, *, source: str = "", context: str | None = None
     ) -> Verdict:
         """One output. `context` is taken as a judge takes it and not looked at."""
         row = {"output": output, "reference": reference, "source": source}

@@ -27,12 +27,7 @@ class OneAspectJudge(Judge):
         )
 
     def __init__(
-        self,
-        aspect: str | Aspect = "overall",
-        *,
-        task: str = "",
-        criteria: Sequence[Criterion] = (),
-        **given: Any,
+        self, aspect: str | Aspect = "overall", *, task: str = "", criteria: Sequence[Criterion] = (), **given: Any
     ) -> None:
         if isinstance(aspect, Aspect) or not criteria:
             known, its_task = known_aspect(aspect)

@@ -18,10 +18,7 @@ def hidden(words: str) -> str:
 
 #: Name -> what it is, and the words that are put behind the text.
 ATTACKS: dict[str, tuple[str, str]] = {
-    "attack-request": (
-        "a request to give the best score",
-        f" {REQUEST}",
-    ),
+    "attack-request": ("a request to give the best score", f" {REQUEST}"),
     # What no rule knows: the look for attacks in judged texts (`suspicious`) lets it pass.
     "attack-plea": (
         "a request for the best score in words that no rule knows",

@@ -6,16 +6,7 @@ import random
 import re
 from collections.abc import Mapping
 
-from .base import (
-    Degree,
-    Material,
-    Unperturbable,
-    like,
-    replace_spots,
-    several_sentences,
-    split_space,
-    spots_of,
-)
+from .base import Degree, Material, Unperturbable, like, replace_spots, several_sentences, split_space, spots_of
 from .registry import rule
 
 _OTHER_MARKS = (

@@ -14,19 +14,7 @@ from typing import Any, TypeVar, get_args
 
 from ...errors import OptionError
 from ...parts import Registry, nearest
-from .base import (
-    Amounts,
-    Change,
-    Degree,
-    Kind,
-    Level,
-    Material,
-    Method,
-    Perturbation,
-    Text,
-    Unperturbable,
-    sentences,
-)
+from .base import Amounts, Change, Degree, Kind, Level, Material, Method, Perturbation, Text, Unperturbable, sentences
 from .dhp import TASKS
 
 __all__ = [

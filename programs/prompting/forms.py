@@ -150,9 +150,4 @@ def quoted(text: str) -> str:
 
 
 def _object(fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": dict(fields),
-        "required": list(fields),
-        "additionalProperties": False,
-    }
+    return {"type": "object", "properties": dict(fields), "required": list(fields), "additionalProperties": False}

@@ -67,10 +67,7 @@ def signature_hash(signature: type[dspy.Signature]) -> str:
 
 
 def saved_predictor(signature: type[dspy.Signature], demos: Sequence[Any]) -> dict[str, Any]:
-    return {
-        "instructions": signature.instructions,
-        "demos": [_saved_demo(demo) for demo in demos],
-    }
+    return {"instructions": signature.instructions, "demos": [_saved_demo(demo) for demo in demos]}
 
 
 def _saved_demo(demo: Any) -> dict[str, Any]:

@@ -112,12 +112,7 @@ class Interval:
 
 
 def bootstrap_q(
-    predicted: npt.ArrayLike,
-    measure: Measure,
-    *,
-    rounds: int = 2000,
-    confidence: float = 0.95,
-    seed: int = 0,
+    predicted: npt.ArrayLike, measure: Measure, *, rounds: int = 2000, confidence: float = 0.95, seed: int = 0
 ) -> Interval:
     """Interval of an agreement over resampled documents.
 

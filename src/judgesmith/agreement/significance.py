@@ -120,12 +120,7 @@ def difference_of(value: float, drawn: Vector, units: int, undefined: int, confi
 
 
 def permutation_test(
-    predicted_a: npt.ArrayLike,
-    predicted_b: npt.ArrayLike,
-    measure: Measure,
-    *,
-    rounds: int = 2000,
-    seed: int = 0,
+    predicted_a: npt.ArrayLike, predicted_b: npt.ArrayLike, measure: Measure, *, rounds: int = 2000, seed: int = 0
 ) -> Significance:
     """Does judge A agree better with people than B, if it were all the same which of the two gave which score?
 

@@ -75,9 +75,7 @@ class Evaluate(Command, Config, Model, Rows, Json):
     )
     output: Path | None = flag(None, "A report: one .html file, no network.", "-o", "--output")
     fail_under: str | None = flag(
-        None,
-        "Exit with 1 if the lower end of the first judge's interval is below X.",
-        metavar="[LEVEL.]COEFFICIENT>=X",
+        None, "Exit with 1 if the lower end of the first judge's interval is below X.", metavar="[LEVEL.]COEFFICIENT>=X"
     )
 
     @classmethod

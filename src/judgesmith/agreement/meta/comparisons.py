@@ -25,11 +25,7 @@ ALL_PAIRS = 8  # judges up to which all pairs are tested, beyond it each against
 
 
 def comparisons(
-    judges: Sequence[str],
-    aspects: Sequence[Aspect],
-    levels: Sequence[Level],
-    how: How,
-    notes: list[str],
+    judges: Sequence[str], aspects: Sequence[Aspect], levels: Sequence[Level], how: How, notes: list[str]
 ) -> list[dict[str, Any]]:
     if len(judges) < 2:
         return []
