@@ -65,7 +65,13 @@ def read_labels(
     Rows without a rating are left out and counted (`Labels.account`). Raises LabelsError with file, row, column and
     what to do (up to 5 problems at once); OptionError for a bad argument.
     """
-    _check_arguments(scale, kind)
+    if scale is not None and not (len(scale) == 2 and -LARGEST_SCORE <= scale[0] < scale[1] <= LARGEST_SCORE):
+        raise OptionError(
+            f"--scale needs two finite numbers, the lower first, within ±{LARGEST_SCORE:g}; got "
+            f"{' '.join(map(str, scale))}"
+        )
+    if kind is not None and kind not in KINDS:
+        raise OptionError(f"--kind {kind}: it is one of {', '.join(KINDS)}")
     parts = aspects_of_mean(aspect)
     if parts and kind not in (None, "score"):
         raise OptionError(
@@ -139,16 +145,6 @@ def _mean_of(read: Sequence[Labels], min_rows: int) -> Labels:
         first, rows=rows, aspect=OVERALL, warnings=(note, *warnings), kind="score", categories=(), levels=(),
         scale_given=all(one.scale_given for one in read), account=account,
     )  # fmt: skip
-
-
-def _check_arguments(scale: tuple[float, float] | None, kind: str | None) -> None:
-    if scale is not None and not (len(scale) == 2 and -LARGEST_SCORE <= scale[0] < scale[1] <= LARGEST_SCORE):
-        raise OptionError(
-            f"--scale needs two finite numbers, the lower first, within ±{LARGEST_SCORE:g}; got "
-            f"{' '.join(map(str, scale))}"
-        )
-    if kind is not None and kind not in KINDS:
-        raise OptionError(f"--kind {kind}: it is one of {', '.join(KINDS)}")
 
 
 def iter_rows(source: Source, *, columns: Mapping[str, str] | None = None) -> Iterator[tuple[Row, Record]]:
@@ -240,7 +236,14 @@ def _guarded(path: Path, records: Iterator[Any]) -> Iterator[Any]:
     try:
         yield from records
     except UnicodeDecodeError:
-        raise _encoding_error(path) from None
+        number = 1
+        with path.open("rb") as raw, suppress(UnicodeDecodeError):
+            for line in raw:
+                line.decode("utf-8")
+                number += 1
+        raise LabelsError(
+            f"{path.name}, line {number}: the text is not UTF-8; save the file as UTF-8 (Excel: CSV UTF-8)"
+        ) from None
     except OSError as error:
         raise LabelsError(f"{path.name}: cannot be read ({error.strerror})") from None
 
@@ -251,15 +254,6 @@ def _open_text(path: Path) -> TextIO:
     encoding = "utf-16" if raw.read(2) in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     raw.seek(0)
     return io.TextIOWrapper(raw, encoding, newline="")
-
-
-def _encoding_error(path: Path) -> LabelsError:
-    number = 1
-    with path.open("rb") as raw, suppress(UnicodeDecodeError):
-        for line in raw:
-            line.decode("utf-8")
-            number += 1
-    return LabelsError(f"{path.name}, line {number}: the text is not UTF-8; save the file as UTF-8 (Excel: CSV UTF-8)")
 
 
 def _text_lines(path: Path) -> Iterator[str]:

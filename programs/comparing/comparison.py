@@ -425,12 +425,8 @@ class ComparingJudge(OneAspectJudge):
 
 
 def _compared(answers: Sequence[Answer]) -> Comparison:
-    return _mean(
-        [
-            replace(a.read.values["comparison"], usage=a.usage, raw=a.raw, repaired=a.read.repaired, notes=a.read.notes)
-            for a in answers
-        ]
-    )
+    parts = [(a.read.values["comparison"], a, a.read) for a in answers]
+    return _mean([replace(c, usage=a.usage, raw=a.raw, repaired=r.repaired, notes=r.notes) for c, a, r in parts])
 
 
 def _mean(parts: Sequence[Comparison], flipped: bool | None = None) -> Comparison:

@@ -50,16 +50,16 @@ def test_no_line_is_too_long_and_no_word_is_broken(
     (pivot,) = [one for one in pivots(several) if one.coefficient == "spearman"]
     assert pivot.columns == (*ASPECTS, "average")
     for entry in (entry for line in pivot.lines for entry in line.entries if entry is not None):
-        assert number(entry.value) + BEHIND * entry.behind in text
+        assert number(entry.value) + entry.mark in text
 
 
 def test_the_best_is_marked_and_only_what_is_tested_is_behind(several: MetaEvaluation) -> None:
     pivot = pivots(several)[0]
     close, _, nothing, people = pivot.lines
     assert people.human and people.rests == "2 raters"
-    assert all(entry is not None and entry.best and not entry.behind for entry in close.entries)
-    assert all(entry is not None and entry.behind for entry in nothing.entries[:-1])
-    assert nothing.entries[-1] is not None and not nothing.entries[-1].behind  # the average has no test
+    assert all(entry is not None and entry.best and not entry.mark for entry in close.entries)
+    assert all(entry is not None and entry.mark == BEHIND for entry in nothing.entries[:-1])
+    assert nothing.entries[-1] is not None and not nothing.entries[-1].mark  # the average has no test
 
 
 def test_the_sentence_says_best_next_certainty_and_ceiling(several: MetaEvaluation) -> None:

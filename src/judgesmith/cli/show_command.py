@@ -116,9 +116,8 @@ def _history(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _show_demonstrations(name: str, demos: Any, judge: Judge) -> None:
-    table = Table(
-        [Column("score", "s"), "by", "source", "output", "explanation"], f"{name}: {len(demos)} demonstrations"
-    )
+    title = f"{name}: {len(demos)} demonstrations"
+    table = Table([Column("score", "s"), "by", "source", "output", "explanation"], title)
     for demo in demos[:MOST_DEMOS_SHOWN]:
         table.add(
             number(judge.scale.from_percent(demo["score"])),

@@ -69,7 +69,8 @@ class Rewriter(dspy.Module):  # type: ignore[misc]
             changed = bare(str(answer.read.values["changed"]))
             problem = check(kind, text, changed, amount)
             if not problem:
-                return _spaced_like(text, changed)
+                # The white space around the text is no part of the perturbation.
+                return text[: len(text) - len(text.lstrip())] + changed + text[len(text.rstrip()) :]
         raise CallError(f"no usable answer in {TRIES} tries; of the last one: {problem}")
 
 
@@ -78,11 +79,8 @@ class _Again(TextLayout):
 
     def rules(self, inputs: Mapping[str, Any]) -> str:
         again = inputs.get("problem")
-        return (
-            f"{self.rule} Try {inputs['attempt']}: an earlier answer was refused, since {again}."
-            if again
-            else self.rule
-        )
+        more = f" Try {inputs['attempt']}: an earlier answer was refused, since {again}." if again else ""
+        return f"{self.rule}{more}"
 
     def max_tokens(self, inputs: Mapping[str, Any]) -> int:
         return min(self.tokens, 60 + len(str(inputs.get("source") or "")))  # a token is rarely less than a character
@@ -123,12 +121,6 @@ def _words(text: str) -> list[str]:
 def _numbers(text: str) -> list[str]:
     """Sorted, since a sentence said again may turn them round."""
     return sorted(word for word in _words(text) if any(c.isdigit() for c in word))
-
-
-def _spaced_like(text: str, changed: str) -> str:
-    """The white space around the text is no part of the perturbation."""
-    start = text[: len(text) - len(text.lstrip())]
-    return start + changed + text[len(text.rstrip()) :]
 
 
 class Written(Perturbation):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..agreement.meta.evaluation import AVERAGE, MetaEvaluation, rows_of
-from ..tables import interval, number, with_interval
+from ..tables import Cell, interval, number, with_interval
 
 TITLES = {
     "pearson": "Pearson r", "spearman": "Spearman ρ", "kendall": "Kendall τ-b", "q": "Q",
@@ -28,26 +28,15 @@ def count(n: int, level: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One agreement with its interval (NaN where there is none). best: highest of its column. behind: lower than the
-    best beyond chance; never without a test."""
-
-    value: float
-    low: float = math.nan
-    high: float = math.nan
-    best: bool = False
-    behind: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Line:
-    """A judge in a pivot: what its values rest on, rows without a score, and an entry a column, None where there is
-    none. The human ceiling is a line, too."""
+    """A judge in a pivot: what its values rest on, rows without a score, and a cell a column, None where there is none,
+    with the mark of a value that is lower than the best beyond chance; never without a test. The human ceiling is a
+    line, too."""
 
     name: str
     rests: str
     failed: int
-    entries: tuple[Entry | None, ...]
+    entries: tuple[Cell | None, ...]
     human: bool = False
 
 
@@ -66,7 +55,7 @@ class Pivot:
 
     @property
     def marked(self) -> bool:
-        return any(entry.behind for line in self.lines for entry in line.entries if entry is not None)
+        return any(entry.mark for line in self.lines for entry in line.entries if entry is not None)
 
 
 def main_coefficient(result: MetaEvaluation) -> str:
@@ -109,9 +98,9 @@ def _lines(places: Sequence[tuple[str, str, str]], result: MetaEvaluation) -> li
                        default={"judge": ""})["judge"] for place, known in known_at.items()}  # fmt: skip
     for judge in judges:
         entries = [
-            None if row is None else Entry(
+            None if row is None else Cell(
                 row["value"], row["low"], row["high"], best[place] == judge and len(judges) > 1,
-                judge in worse.get((best[place], *place), ()),
+                BEHIND * (judge in worse.get((best[place], *place), ())),
             )
             for place in places for row in [cells.get((judge, *place))]
         ]  # fmt: skip
@@ -123,7 +112,7 @@ def _lines(places: Sequence[tuple[str, str, str]], result: MetaEvaluation) -> li
     people = {_place(row): row for row in rows_of(result.ceiling) if not math.isnan(row["value"])}
     if raters := [people[place]["raters"] for place in places if place in people]:
         found = (people.get(place) for place in places)
-        entries = [None if row is None else Entry(row["value"], row["low"], row["high"]) for row in found]
+        entries = [None if row is None else Cell(row["value"], row["low"], row["high"]) for row in found]
         lines.append(Line("human ceiling", f"{raters[0]} raters", 0, tuple(entries), human=True))
     return lines
 

@@ -8,7 +8,7 @@ from typing import Any
 from ..agreement.meta.evaluation import MetaEvaluation, rows_of, text
 from ..running.console import wide
 from ..tables import Cell, Column, Table, clean, latex, md, one_line
-from .pivot import BEHIND, BEHIND_MEANS, TITLES, Pivot, count, headline, pivots
+from .pivot import BEHIND_MEANS, TITLES, Pivot, count, headline, pivots
 
 COMPARED = "Is one judge better?"
 MOST_COMPARED = 12  # rows of that table on a terminal
@@ -21,9 +21,7 @@ def pivot_table(pivot: Pivot) -> Table:
     made = Table(["judge", *beside, *(Column(title, ".3f", ".2f") for title in pivot.columns)], pivot.title())
     for line in pivot.lines:
         missing = [""] if line.human else [line.failed]
-        cells = [
-            Cell(e.value, e.low, e.high, e.best, BEHIND if e.behind else "") if e else Cell(None) for e in line.entries
-        ]
+        cells = (cell or Cell(None) for cell in line.entries)
         made.add(line.name, line.rests, *(missing if failed else []), *cells, kind="human" if line.human else "")
     return made
 
