@@ -419,8 +419,8 @@ def read_known(
     file = with_metrics(read_file(scored, columns, None))
     places(file.origin, file.rows)  # no id stands twice
     known = Scored(file.origin, file.rows, human=np.full(len(file.rows), np.nan), aspect=aspect or "")
-    said = (str(record.get("seen", record.get("judge_seen"))).lower() for record in file.records)
-    known.seen |= {i for i, seen in enumerate(said) if seen == "true"}
+    marks = (str(record.get("seen", record.get("judge_seen"))).lower() for record in file.records)
+    known.seen |= {i for i, mark in enumerate(marks) if mark == "true"}
     verdicts = (name for name in VERDICTS if any(inside(record, name) is not None for record in file.records))
     for name in judges or itertools.islice(verdicts, 1):
         cells = [inside(record, name) for record in file.records]
