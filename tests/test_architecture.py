@@ -62,12 +62,10 @@ INSIDE = {
         "baselines": {"", "models", "prompting", "active_critic", "openlgauge", "comparing", "readings"},
     },
     "optimizers": {
-        "": {"search", "fitting"},
-        "search": {"", "fitting"},
-        "fitting": {"", "search"},
+        "": {"search", "fitting"}, "search": {"", "fitting"}, "fitting": {"", "search"},
     },
     "datasets": {"": set(), "benchmarks": {""}, "perturbations": set(), "demo": set()},
-}
+}  # fmt: skip
 MACHINE = re.compile(r"(?<![\w.])/(?:home|root|Users|work|tmp|mnt|opt)/\w|[A-Z]:\\\\?Users")
 LONGEST = 80  # lines of a function
 PARAMETERS = 8
@@ -208,18 +206,13 @@ def test_a_module_imports_only_what_its_room_may() -> None:
 @pytest.mark.parametrize(
     ("name", "line"),
     [
-        ("signatures.new", "from ..programs.models import lm"),
-        ("programs.new", "from ..optimizers import front"),
-        ("programs.new", "from ..datasets import records"),
-        ("programs.new", "def f():\n    from .. import cli"),
-        ("programs.models.new", "from .. import judge"),
-        ("datasets.new", "from ..signatures import values"),
-        ("agreement.new", "from ..programs import judge"),
-        ("scoring.new", "from ..serving import jobs"),
-        ("optimizers.new", "from ..scoring import scoring"),
-        ("reports.new", "from ..experiments import studies"),
+        ("signatures.new", "from ..programs.models import lm"), ("programs.new", "from ..optimizers import front"),
+        ("programs.new", "from ..datasets import records"), ("programs.new", "def f():\n    from .. import cli"),
+        ("programs.models.new", "from .. import judge"), ("datasets.new", "from ..signatures import values"),
+        ("agreement.new", "from ..programs import judge"), ("scoring.new", "from ..serving import jobs"),
+        ("optimizers.new", "from ..scoring import scoring"), ("reports.new", "from ..experiments import studies"),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_arrow_would_be_found(name: str, line: str) -> None:
     full = f"judgesmith.{name}"
     assert len(wrong_arrows(full, looked_into(full, line)[0])) == 1

@@ -211,11 +211,9 @@ def test_options_describe_themselves() -> None:
     assert told == {
         "reading": ("said | expected", "said", "How the number is read."),
         "samples": ("whole number, ≥ 1, ≤ 64", "4", "How many answers."),
-        "heat": ("number | none, ≥ 0", "none", "Temperature."),
-        "plain": ("yes or no", "no", "No explanation."),
-        "names": ("a list", "none", "Names of criteria."),
-        "file": ("file | none", "none", "A file."),
-    }
+        "heat": ("number | none, ≥ 0", "none", "Temperature."), "plain": ("yes or no", "no", "No explanation."),
+        "names": ("a list", "none", "Names of criteria."), "file": ("file | none", "none", "A file."),
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

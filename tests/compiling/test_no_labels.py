@@ -69,14 +69,11 @@ def test_a_file_of_criteria_is_read_word_for_word(tmp_path: Path, text: str) -> 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "no criteria"),
-        ("just words", "entry 1: 'just words'"),
-        ("ease: It is easy.\nmeaning:\n", "entry 2: 'meaning'"),
-        ('{"meaning": ["a", "b"]}', "entry 1: 'meaning'"),
-        ('["meaning"]', "entry 1: 'meaning'"),
-        ("ease: It is easy.\nEase: It reads well.\n", "Ease more than once"),
+        ("", "no criteria"), ("just words", "entry 1: 'just words'"),
+        ("ease: It is easy.\nmeaning:\n", "entry 2: 'meaning'"), ('{"meaning": ["a", "b"]}', "entry 1: 'meaning'"),
+        ('["meaning"]', "entry 1: 'meaning'"), ("ease: It is easy.\nEase: It reads well.\n", "Ease more than once"),
     ],
-)
+)  # fmt: skip
 def test_an_entry_that_is_no_criterion_is_named(tmp_path: Path, text: str, said: str) -> None:
     file = tmp_path / "criteria.txt"
     file.write_text(text, encoding="utf-8")

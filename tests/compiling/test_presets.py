@@ -28,12 +28,10 @@ CRITIC = {"method": "active-critic", "variant": "fine", "explain": "before", "re
 CRITIC |= TUNING | {"refine": False, "level": "pooled"}
 #: Table 11.
 ANNOTATORS = [
-    "ollama_chat/command-r-plus:104b-08-2024-q5_K_M",
-    "ollama_chat/gemma2:27b-instruct-q8_0",
-    "ollama_chat/nemotron:70b-instruct-q8_0",
-    "ollama_chat/mistral-large:123b-instruct-2407-q4_K_M",
+    "ollama_chat/command-r-plus:104b-08-2024-q5_K_M", "ollama_chat/gemma2:27b-instruct-q8_0",
+    "ollama_chat/nemotron:70b-instruct-q8_0", "ollama_chat/mistral-large:123b-instruct-2407-q4_K_M",
     "ollama_chat/qwen2.5:72b-instruct-q8_0",
-]
+]  # fmt: skip
 #: §4, §6.1, listings 1 and 2.
 GAUGE = {"method": "openlgauge", "lm": "ollama_chat/llama3.3:70b", "annotators": ANNOTATORS, "supervisor": "lm"}
 GAUGE |= {"drop_outliers": True, "reading": "said", "overall": "labels", "severity": "integers", "rules": True}

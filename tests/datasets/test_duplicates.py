@@ -35,19 +35,12 @@ class TestFolding:
     @pytest.mark.parametrize(
         ("one", "other"),
         [
-            ("The hall is closed.", "the  hall\nis CLOSED"),
-            ("don't stop", "dont stop"),
-            ("naïve café", "naive cafe"),
-            ("ﬁne ｔｅｘｔ", "fine text"),
-            ("pass\u00adword\u200b here", "password here"),
-            ("nul\0 byte", "nul byte"),
-            ("Straße", "STRASSE"),
-            ("İstanbul", "istanbul"),
-            ("今日は、良い。", "今日は良い"),
-            ("😀 😀", "😀😀"),
-            ("\ud800 x", "\ud800  X"),
+            ("The hall is closed.", "the  hall\nis CLOSED"), ("don't stop", "dont stop"),
+            ("naïve café", "naive cafe"), ("ﬁne ｔｅｘｔ", "fine text"), ("pass\u00adword\u200b here", "password here"),
+            ("nul\0 byte", "nul byte"), ("Straße", "STRASSE"), ("İstanbul", "istanbul"),
+            ("今日は、良い。", "今日は良い"), ("😀 😀", "😀😀"), ("\ud800 x", "\ud800  X"),
         ],
-    )
+    )  # fmt: skip
     def test_the_same_words(self, one: str, other: str) -> None:
         assert folded(one).key == folded(other).key != ""
         assert alike(folded(one), folded(other))
@@ -172,19 +165,11 @@ class TestHeldOutFiles:
 #: Set: groups before and after, rows of the largest group before and after. What is written freely stays as it is;
 #: of template-made outputs (bagel, sfhot, sfres) and of short replies (personachat) much is really repeated.
 SETS = {
-    "bagel": (202, 53, 2, 48),
-    "dhp_sumpubmed": (300, 300, 1, 1),
-    "hanna": (64, 64, 11, 11),
-    "newsroom": (30, 23, 7, 21),
-    "openmeva_roc": (200, 200, 5, 5),
-    "personachat_usr": (60, 37, 5, 25),
-    "qags_cnndm": (235, 235, 1, 1),
-    "sfhot": (398, 343, 10, 15),
-    "sfres": (580, 542, 6, 12),
-    "summeval": (100, 100, 16, 16),
-    "topical_chat": (38, 38, 12, 12),
-    "wiki_da": (302, 302, 5, 5),
-}
+    "bagel": (202, 53, 2, 48), "dhp_sumpubmed": (300, 300, 1, 1), "hanna": (64, 64, 11, 11),
+    "newsroom": (30, 23, 7, 21), "openmeva_roc": (200, 200, 5, 5), "personachat_usr": (60, 37, 5, 25),
+    "qags_cnndm": (235, 235, 1, 1), "sfhot": (398, 343, 10, 15), "sfres": (580, 542, 6, 12),
+    "summeval": (100, 100, 16, 16), "topical_chat": (38, 38, 12, 12), "wiki_da": (302, 302, 5, 5),
+}  # fmt: skip
 
 
 @pytest.mark.skipif(

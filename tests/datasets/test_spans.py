@@ -70,10 +70,8 @@ def test_places_in_the_text_itself(spans_file) -> None:
     ]
     (marked,) = read_spans(spans_file({"id": "a", "errors": errors}), {"a": TEXT}).people.values()
     assert [(s.text, s.start, s.end, s.severity, s.how) for s in marked["a"]] == [
-        ("pub's", 4, 9, 2.0, "exact"),
-        ("cheap", 19, 24, 2.0, "exact"),
-        ("", None, None, 4.0, "omission"),
-    ]
+        ("pub's", 4, 9, 2.0, "exact"), ("cheap", 19, 24, 2.0, "exact"), ("", None, None, 4.0, "omission"),
+    ]  # fmt: skip
 
 
 def test_severities_by_name_and_number(spans_file) -> None:

@@ -187,8 +187,7 @@ METRIC = "metric/bertscore:some/model,layer=9"
 
 
 @pytest.mark.parametrize(
-    ("text", "spec"),
-    [(METRIC, (METRIC, METRIC)), (f"mine={METRIC}", ("mine", METRIC)), ("mine=a.b", ("mine", "a.b"))],
+    ("text", "spec"), [(METRIC, (METRIC, METRIC)), (f"mine={METRIC}", ("mine", METRIC)), ("mine=a.b", ("mine", "a.b"))]
 )
 def test_signs_in_a_metrics_options_are_its_own(text: str, spec: tuple[str, str]) -> None:
     assert Spec.parse(text) == Spec(*spec)
@@ -238,16 +237,14 @@ def test_files_that_cannot_be_joined(run: Run, scored: Path, tmp_path: Path, cha
     ("arguments", "says"),
     [
         (["--human", "nope"], "no column or aspect 'nope'"),
-        (["--human", "verdict.nope"], "'verdict.nope' is in no row"),
-        (["--judge", "nope"], "no column 'nope'"),
+        (["--human", "verdict.nope"], "'verdict.nope' is in no row"), (["--judge", "nope"], "no column 'nope'"),
         (["--judge", "=x"], "--judge '=x' is not of the form"),
         (["--judge", "verdict.score", "--judge", "verdict.score"], "is named twice"),
         (["--judge", "metric/nist"], "no metric metric/nist"),
         (["--without-system", "s9"], "--without-system 's9': the systems of mine.scored.jsonl are s0, s1"),
-        (["-o", "report.pdf"], "name it .html"),
-        (["--fail-under", "rho>=0.4"], "not of the form"),
+        (["-o", "report.pdf"], "name it .html"), (["--fail-under", "rho>=0.4"], "not of the form"),
     ],
-)
+)  # fmt: skip
 def test_options_that_cannot_be_met(run: Run, scored: Path, arguments: list[str], says: str) -> None:
     with pytest.raises((LabelsError, OptionError), match=re.escape(says)):
         run(scored, *arguments)

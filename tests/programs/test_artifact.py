@@ -101,10 +101,7 @@ def test_neither_address_nor_key_is_saved(path: Path) -> None:
     judge.save(path)
     text = path.read_text(encoding="utf-8")
     assert "secret" not in text
-    assert json.loads(text)["lm"] == {
-        "model": "openai/some-model",
-        "sampling": {"temperature": 0.5, "max_tokens": 99},
-    }
+    assert json.loads(text)["lm"] == {"model": "openai/some-model", "sampling": {"temperature": 0.5, "max_tokens": 99}}
 
 
 def test_a_demonstration_with_an_unread_criterion_can_be_saved(path: Path) -> None:

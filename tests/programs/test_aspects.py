@@ -98,12 +98,10 @@ def test_without_a_task_the_general_aspect_or_the_only_one_is_taken() -> None:
         ("coherense", None, "did you mean 'coherence'"),
         ("fluency", "sumarization", "did you mean 'summarization'"),
         ("empathy", "summarization", "other tasks have it: dialogue/empathy, story/empathy"),
-        ("simplicty", "simplification", "did you mean 'simplicity'"),
-        ("", None, "there is no aspect ''"),
-        ("x/y/z", None, "there is no task 'x'"),
-        ("empathy", None, "dialogue/empathy, story/empathy"),
+        ("simplicty", "simplification", "did you mean 'simplicity'"), ("", None, "there is no aspect ''"),
+        ("x/y/z", None, "there is no task 'x'"), ("empathy", None, "dialogue/empathy, story/empathy"),
     ],
-)
+)  # fmt: skip
 def test_an_unknown_name_says_what_comes_close(name: str, task: str | None, words: str) -> None:
     with pytest.raises(OptionError, match=words):
         aspects().find(name, task)

@@ -144,18 +144,9 @@ def test_without_a_model_an_evaluator_says_what_to_do() -> None:
 # Traced
 
 TREE = [
-    "ActiveCritic",
-    "  MultiCriteriaScorer",
-    "    JudgePredict",
-    "      format",
-    "      lm test/model",
-    "      parse",
-    "  OverallScorer",
-    "    JudgePredict",
-    "      format",
-    "      lm test/model",
-    "      parse",
-]
+    "ActiveCritic", "  MultiCriteriaScorer", "    JudgePredict", "      format", "      lm test/model",
+    "      parse", "  OverallScorer", "    JudgePredict", "      format", "      lm test/model", "      parse",
+]  # fmt: skip
 
 
 def test_callbacks_show_the_tree_of_a_judge(lm: Any) -> None:

@@ -16,13 +16,7 @@ from judgesmith.programs.openlgauge import reading as annotation_text
 from judgesmith.programs.pointwise import geval
 from judgesmith.programs.prompting import answers
 from judgesmith.programs.prompting import structured as structured_input
-from judgesmith.programs.prompting.layouts import (
-    CriteriaLayout,
-    CriteriaListLayout,
-    OverallLayout,
-    TextLayout,
-    disarm,
-)
+from judgesmith.programs.prompting.layouts import CriteriaLayout, CriteriaListLayout, OverallLayout, TextLayout, disarm
 from judgesmith.programs.prompting.suspicion import suspicion
 from judgesmith.signatures.values import Criterion
 

@@ -163,14 +163,11 @@ def test_an_output_of_another_judge_or_input_is_refused(
     ("name", "content"),
     [
         ("mine.jsonl", '{"text": "precious"}\n{"text": "no line break at the end"}'),
-        ("mine.jsonl", '{"text": "one line"}'),
-        ("mine.jsonl", "Dear diary"),
-        ("mine.jsonl", "[1, 2]\n[3"),
-        ("mine.jsonl", '{"verdict": "guilty", "judge": "Dredd"}\n'),
-        ("mine.csv", "a,b\n1,2\n3,4"),
+        ("mine.jsonl", '{"text": "one line"}'), ("mine.jsonl", "Dear diary"), ("mine.jsonl", "[1, 2]\n[3"),
+        ("mine.jsonl", '{"verdict": "guilty", "judge": "Dredd"}\n'), ("mine.csv", "a,b\n1,2\n3,4"),
         ("mine.csv", "no line break"),
     ],
-)
+)  # fmt: skip
 def test_a_foreign_file_is_refused_and_left_as_it_is(
     name: str, content: str, score: Any, rows_file: Rows, tmp_path: Path
 ) -> None:
@@ -213,22 +210,19 @@ def test_a_broken_line_costs_no_row_that_was_judged(
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
-        (["-o", "out.txt"], ".jsonl or .csv"),
-        (["-o", "rows.jsonl"], "is the input"),
-        (["-o", "/proc/none/out.jsonl"], "cannot be written"),
-        (["--columns", "output"], "ROLE=NAME"),
+        (["-o", "out.txt"], ".jsonl or .csv"), (["-o", "rows.jsonl"], "is the input"),
+        (["-o", "/proc/none/out.jsonl"], "cannot be written"), (["--columns", "output"], "ROLE=NAME"),
         (["--columns", "colour=red"], "there is no role 'colour'"),
         (["--timeout", "0"], "timeout: Input should be greater than 0"),
         (["-o", "none.jsonl", "--retry-failed"], "does not exist"),
-        (["-o", "none.csv", "--defer", "0.1"], "works on .jsonl"),
-        (["--defer", "0.1"], "knows how sure"),
+        (["-o", "none.csv", "--defer", "0.1"], "works on .jsonl"), (["--defer", "0.1"], "knows how sure"),
         (["--defer", "0.1", "--part", "1/2"], "join the parts"),
         (["--part", "0/8"], "I from 1 to N; for the third of eight parts give 3/8"),
         (["--part", "9/8"], "--part 9/8 is not I/N"),
         (["--part", "1/2", "-o", "out.csv"], "with --part name the output .jsonl"),
         (["-o", "s3://bucket/out.jsonl"], "copy them to and from storage"),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_option_is_one_line(
     arguments: list[str], part: str, server: Any, score: Any, rows_file: Rows, tmp_path: Path, monkeypatch: Any
 ) -> None:

@@ -267,10 +267,7 @@ def test_after_a_kill_it_ends_with_the_weights_of_an_uninterrupted_run(after: in
     broken = str(tmp_path / "broken.safetensors")
     killed = subprocess.run(
         [sys.executable, "-c", KILLED, str(base), broken, str(after)],
-        env={
-            **os.environ,
-            "PYTHONPATH": f"{Path(__file__).parent}:{SUPPORT}",
-        },
+        env={**os.environ, "PYTHONPATH": f"{Path(__file__).parent}:{SUPPORT}"},
     )
     assert killed.returncode == -signal.SIGKILL
     again = checkpointed(str(base), broken)

@@ -183,13 +183,11 @@ def test_numbers_and_dates() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("The town will not pay.", "The town will pay."),
-        ("He doesn't live here.", "He does live here."),
-        ("The tea is hot.", "The tea is not hot."),
-        ("Nobody was hurt.", "Everybody was hurt."),
+        ("The town will not pay.", "The town will pay."), ("He doesn't live here.", "He does live here."),
+        ("The tea is hot.", "The tea is not hot."), ("Nobody was hurt.", "Everybody was hurt."),
         ("We can go.", "We cannot go."),
     ],
-)
+)  # fmt: skip
 def test_negation(text: str, expected: str) -> None:
     assert changed("negation", "t", texts=[Text("t", text)]) == expected
     assert isinstance(outcomes("negation", [Text("t", text)], language="fr")["t", "minor"], Left)
@@ -244,12 +242,10 @@ def test_perturbations_by_name_degree_and_group() -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("typo", "did you mean 'typos'"),
-        ("typos:huge", "no degree 'huge'"),
-        ("entities-lm", "--writer"),
+        ("typo", "did you mean 'typos'"), ("typos:huge", "no degree 'huge'"), ("entities-lm", "--writer"),
         ("", "there are"),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_name_is_said(name: str, said: str) -> None:
     with pytest.raises(OptionError, match=said):
         find_perturbations([name])

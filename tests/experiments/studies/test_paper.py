@@ -26,12 +26,9 @@ PUBLISHED = [
     ("active-critic/table-4", "fine+no-os-e", "SummEval", [0.6106, 0.5129, 0.3908]),
     ("active-critic/figure-2", "fine", "TopicalChat", [0.4713]),
     ("active-critic/figure-3", "coarse", "SummEval", [0.4156]),
-    ("pairwise/table-2", "probabilities", "mean", [0.3743]),
-    ("pairwise/table-2", "yes or no", "mean", [0.386]),
-    ("pairwise/table-2", "N = 9", "mean", [0.378]),
-    ("pairwise/table-2", "G-Eval", "relevance", [0.42]),
-    ("pairwise/table-5", "coherence", "relevance", [0.787]),
-    ("pairwise/table-6", "fluency", "coherence", [0.788]),
+    ("pairwise/table-2", "probabilities", "mean", [0.3743]), ("pairwise/table-2", "yes or no", "mean", [0.386]),
+    ("pairwise/table-2", "N = 9", "mean", [0.378]), ("pairwise/table-2", "G-Eval", "relevance", [0.42]),
+    ("pairwise/table-5", "coherence", "relevance", [0.787]), ("pairwise/table-6", "fluency", "coherence", [0.788]),
     ("openlgauge/settings", "full prompt", "QAGS-CNN/DM", [0.753]),
     ("openlgauge/table-3", "ensemble", "QAGS-CNN/DM", [0.738, 0.753, 0.627]),
     ("openlgauge/table-3", "QAGS", "QAGS-CNN/DM", [0.545, None, None]),
@@ -42,7 +39,7 @@ PUBLISHED = [
     ("openlgauge/figure-6", "all five annotators", "coherence", [0.604]),
     ("openlgauge/figure-8", "Llama 3.1 Nemotron 70B", "groundedness", [0.791]),
     ("openlgauge/table-18", "ensemble", "simplicity", [0.77]),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "row", "column", "numbers"), PUBLISHED)

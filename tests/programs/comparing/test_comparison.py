@@ -77,19 +77,11 @@ def test_surface_forms_are_added_up(
 @pytest.mark.parametrize(
     ("text", "word"),
     [
-        ("Better", 0),
-        (" **Worse**.", 1),
-        ("similar\n", 2),
-        ("Output 2 is better than output 1.", 0),
-        ("Better. The first one is worse.", 0),
-        ("not better", None),
-        ("Output 2 isn't worse", None),
-        ("Better or Worse", None),
-        ("It is better here and worse there", None),
-        ("Betterment", None),
-        ("", None),
+        ("Better", 0), (" **Worse**.", 1), ("similar\n", 2), ("Output 2 is better than output 1.", 0),
+        ("Better. The first one is worse.", 0), ("not better", None), ("Output 2 isn't worse", None),
+        ("Better or Worse", None), ("It is better here and worse there", None), ("Betterment", None), ("", None),
     ],
-)
+)  # fmt: skip
 def test_the_word_said(text: str, word: int | None) -> None:
     found = said_word(text, THREE)
     assert (found[0] if found else None) == word

@@ -9,11 +9,7 @@ import pytest
 
 from judgesmith.errors import BudgetError, OptionError
 from judgesmith.programs.aspects import aspects
-from judgesmith.programs.comparing.pairwise import (
-    PairwiseDirectScorer,
-    Vectors,
-    pairwise_score,
-)
+from judgesmith.programs.comparing.pairwise import PairwiseDirectScorer, Vectors, pairwise_score
 from judgesmith.programs.comparing.references import ReferenceStore
 from judgesmith.programs.comparing.synthesis import writing_order
 from judgesmith.programs.models.transport import Reply, Request, TokenChoice, Unanswered

@@ -18,14 +18,7 @@ from misbehaving_server import MakeServer, Say
 
 from judgesmith.errors import ModelError
 from judgesmith.programs.models import files as model_files
-from judgesmith.programs.models.files import (
-    CATALOG,
-    LocalModel,
-    file_sha256,
-    installed,
-    model_path,
-    models_dir,
-)
+from judgesmith.programs.models.files import CATALOG, LocalModel, file_sha256, installed, model_path, models_dir
 
 CONTENT = b"GGUF" + random.Random(0).randbytes(300_000)
 WRONG = b"GGUF" + random.Random(1).randbytes(300_000)

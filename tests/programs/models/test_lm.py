@@ -216,16 +216,11 @@ def test_who_waits_can_be_cancelled_and_asks_for_itself_where_the_request_is(
 @pytest.mark.parametrize(
     "other",
     [
-        {"max_tokens": 13},
-        {"temperature": 0.7},
-        {"top_logprobs": 20},
-        {"grammar": 'root ::= "4"'},
-        {"schema": {"type": "object"}},
-        {"sample": 1},
-        {"messages": [{"role": "system", "content": "row 0"}]},
+        {"max_tokens": 13}, {"temperature": 0.7}, {"top_logprobs": 20}, {"grammar": 'root ::= "4"'},
+        {"schema": {"type": "object"}}, {"sample": 1}, {"messages": [{"role": "system", "content": "row 0"}]},
     ],
     ids=lambda change: next(iter(change)),
-)
+)  # fmt: skip
 def test_the_key_tells_requests_apart(serve: MakeServer, other: dict[str, Any]) -> None:
     server = serve()
     lm = model(server, cache=True)

@@ -38,25 +38,11 @@ bedrock/converse/amazon.nova-lite-v1:0 gpt-4o-mini o3-mini claude-3-5-haiku-2024
 ORDINARY = _ORDINARY.split()
 FORBIDDEN = (
     "bedrock/agentcore/arn:aws:bedrock-agentcore:evil.example/:1:runtime/x",
-    "bedrock/us-west-2/anthropic.claude-v2",
-    "bedrock/arn:aws:bedrock:us-east-1:123456789012:imported-model/x",
-    "huggingface/https://evil.example/x",
-    "petals/evil/model",
-    "vllm/evil/model",
-    "sagemaker/evil",
-    "azure_ai/evil",
-    "azure/mistral-large-latest",
-    "custom_openai/x",
-    "openai/../x",
-    "openai/x?y",
-    "openai/user:pw@evil.example/x",
-    "gguf:/etc/shadow",
-    "gguf:x.gguf",
-    "local/../../etc/shadow",
-    "command-r",
-    "GPT-4o",
-    "",
-)
+    "bedrock/us-west-2/anthropic.claude-v2", "bedrock/arn:aws:bedrock:us-east-1:123456789012:imported-model/x",
+    "huggingface/https://evil.example/x", "petals/evil/model", "vllm/evil/model", "sagemaker/evil", "azure_ai/evil",
+    "azure/mistral-large-latest", "custom_openai/x", "openai/../x", "openai/x?y", "openai/user:pw@evil.example/x",
+    "gguf:/etc/shadow", "gguf:x.gguf", "local/../../etc/shadow", "command-r", "GPT-4o", "",
+)  # fmt: skip
 #: What may stand for a host, an account, a region or a path inside a name; P is the provider.
 _CRAFTED = """
 P/evil.example P/evil.example/x P/evil.example:8080/x P/evil.example:8080 P/x@evil.example P/user:pw@evil.example/x

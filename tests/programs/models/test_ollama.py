@@ -236,14 +236,10 @@ def test_a_pull_counts_all_layers(server: FakeOllama) -> None:
     pull_ollama("ollama_chat/gemma", progress=lambda *step: seen.append(step))
     assert server.pulled == ["gemma"]
     assert seen == [
-        (0, 0, "gemma: pulling manifest"),
-        (0, 100, "gemma: pulling abab"),
-        (40, 100, "gemma: pulling abab"),
-        (100, 100, "gemma: pulling abab"),
-        (120, 120, "gemma: pulling cdcd"),
-        (120, 120, "gemma: verifying sha256 digest"),
-        (120, 120, "gemma: success"),
-    ]
+        (0, 0, "gemma: pulling manifest"), (0, 100, "gemma: pulling abab"), (40, 100, "gemma: pulling abab"),
+        (100, 100, "gemma: pulling abab"), (120, 120, "gemma: pulling cdcd"),
+        (120, 120, "gemma: verifying sha256 digest"), (120, 120, "gemma: success"),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "why"), [("nosuch", "file does not exist"), ("gemma", "broke off the pull of gemma")])
@@ -263,20 +259,15 @@ def test_another_server_at_the_address_is_said(server: FakeOllama, body: bytes) 
 @pytest.mark.parametrize(
     ("given", "meant"),
     [
-        (None, "http://127.0.0.1:11434"),
-        ("", "http://127.0.0.1:11434"),
-        ("example.com", "http://example.com:11434"),
-        ("example.com:99/", "http://example.com:99"),
+        (None, "http://127.0.0.1:11434"), ("", "http://127.0.0.1:11434"),
+        ("example.com", "http://example.com:11434"), ("example.com:99/", "http://example.com:99"),
         ("https://example.com/path/", "https://example.com/path"),
-        ("http://example.com:99/v1", "http://example.com:99"),
-        (":99", "http://127.0.0.1:99"),
-        ("0.0.0.0", "http://127.0.0.1:11434"),
-        ("0.0.0.0:99", "http://127.0.0.1:99"),
-        ("http://0.0.0.0:99", "http://127.0.0.1:99"),
-        ("[::1]", "http://[::1]:11434"),
+        ("http://example.com:99/v1", "http://example.com:99"), (":99", "http://127.0.0.1:99"),
+        ("0.0.0.0", "http://127.0.0.1:11434"), ("0.0.0.0:99", "http://127.0.0.1:99"),
+        ("http://0.0.0.0:99", "http://127.0.0.1:99"), ("[::1]", "http://[::1]:11434"),
         ("[::1]:99", "http://[::1]:99"),
     ],
-)
+)  # fmt: skip
 def test_addresses(given: str | None, meant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OLLAMA_HOST", raising=False)
     assert ollama_host(given) == meant

@@ -162,10 +162,7 @@ AGAIN_NUNS = ErrorSpan("Built by thirteen nuns.", "Monks built it, it was not nu
         ),
         ({"gemma": [YEAR, replace(YEAR, severity=4.0)]}, [("1889", 4, ("gemma",))]),
         # Words that are not in the output are compared as words.
-        (
-            {"a": [NUNS], "b": [AGAIN_NUNS]},
-            [("Built by thirteen nuns.", 4, ("a", "b"))],
-        ),
+        ({"a": [NUNS], "b": [AGAIN_NUNS]}, [("Built by thirteen nuns.", 4, ("a", "b"))]),
     ],
 )
 def test_what_is_one_issue_and_what_is_two(reported: dict[str, list[ErrorSpan]], merged: list[Any]) -> None:
@@ -180,10 +177,8 @@ def test_omissions_are_one_if_the_same_is_missing() -> None:
     }
     merged = merge_errors(reported)
     assert [(e.severity, e.annotators, e.how) for e in merged] == [
-        (3, ("gemma", "qwen"), "omission"),
-        (1, ("llama",), "exact"),
-        (1, ("llama",), "omission"),
-    ]
+        (3, ("gemma", "qwen"), "omission"), (1, ("llama",), "exact"), (1, ("llama",), "omission"),
+    ]  # fmt: skip
 
 
 def test_a_missing_severity_or_explanation_is_no_obstacle() -> None:

@@ -76,19 +76,14 @@ def test_a_severity_is_read_or_left_out(said: str, severity: float | None) -> No
 @pytest.mark.parametrize(
     ("line", "places"),
     [
-        ("“the barn”", ["the barn"]),
-        ("„the barn“ and „the yard“", ["the barn", "the yard"]),
-        ("「納屋」、「庭」", ["納屋", "庭"]),
-        ('"a"; "b" or "c"', ["a", "b", "c"]),
+        ("“the barn”", ["the barn"]), ("„the barn“ and „the yard“", ["the barn", "the yard"]),
+        ("「納屋」、「庭」", ["納屋", "庭"]), ('"a"; "b" or "c"', ["a", "b", "c"]),
         ('She said "no" to him', ['She said "no" to him']),
         ('"The boat" ... "at six"', ['"The boat" ... "at six"']),
-        ('"the boat" (second sentence)', ['"the boat" (second sentence)']),
-        ("Omission: the year", [None]),
-        ("missing boys", ["missing boys"]),
-        ("N/A", [""]),
-        ('","', [","]),
+        ('"the boat" (second sentence)', ['"the boat" (second sentence)']), ("Omission: the year", [None]),
+        ("missing boys", ["missing boys"]), ("N/A", [""]), ('","', [","]),
     ],
-)
+)  # fmt: skip
 def test_the_places_of_a_line(line: str, places: list[str | None]) -> None:
     errors = read_annotation(f"Error 1\nLocation: {line}\nExplanation: Why.\nSeverity: 1").errors
     assert [error.location for error in errors] == places
@@ -105,20 +100,8 @@ def test_the_most_severe_errors_are_kept_in_their_order() -> None:
 #: Answers to be mutated: the cases themselves.
 ANSWERS = st.sampled_from([case["answer"] for case in CASES])
 MARKS = [
-    "Location:",
-    "Severity: ",
-    "\nOverall: ",
-    "Good",
-    "\n\n",
-    '"',
-    "“",
-    "```",
-    "<think>",
-    "</think>",
-    "|",
-    "{",
-    "…",
-]
+    "Location:", "Severity: ", "\nOverall: ", "Good", "\n\n", '"', "“", "```", "<think>", "</think>", "|", "{", "…",
+]  # fmt: skip
 PIECES = st.one_of(st.text(max_size=8), st.sampled_from(MARKS))
 
 

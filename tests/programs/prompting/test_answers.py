@@ -27,30 +27,14 @@ ASKED_FORM = [
 ]
 
 REPAIRED = [
-    ("4", 75),
-    ("**4**", 75),
-    ("4 out of 5", 75),
-    ("Score = 4", 75),
-    ("SCORE is 4", 75),
-    ("Score - 4", 75),
-    ("Score: **4**/5", 75),
-    ("Score: 4 (out of 5)", 75),
-    ("Score: 4.5", 87.5),
-    ("Score: 4\n\nScore: 4", 75),
-    ("**Score:** 4", 75),
-    ("**Score**: 4", 75),
-    ("<score>4</score>", 75),
-    ("Overall Rating: 4/5", 75),
-    ("Score (1-5): 4", 75),
-    ("Score: ４", 75),
-    ("Score\uff1a4", 75),
-    ('{"explanation": "x", "score": "4"', 75),
-    ("```\nExplanation: It is clear.\nScore: 4\n```", 75),
-    ("Explanation: Nothing in it is true. Score: 1", 0),
-    ("Explanation: It is clear.\nScore: 4\n\nI hope this helps!", 75),
-    ("Score: 4\n- 3 points were taken off", 75),
+    ("4", 75), ("**4**", 75), ("4 out of 5", 75), ("Score = 4", 75), ("SCORE is 4", 75), ("Score - 4", 75),
+    ("Score: **4**/5", 75), ("Score: 4 (out of 5)", 75), ("Score: 4.5", 87.5), ("Score: 4\n\nScore: 4", 75),
+    ("**Score:** 4", 75), ("**Score**: 4", 75), ("<score>4</score>", 75), ("Overall Rating: 4/5", 75),
+    ("Score (1-5): 4", 75), ("Score: ４", 75), ("Score\uff1a4", 75), ('{"explanation": "x", "score": "4"', 75),
+    ("```\nExplanation: It is clear.\nScore: 4\n```", 75), ("Explanation: Nothing in it is true. Score: 1", 0),
+    ("Explanation: It is clear.\nScore: 4\n\nI hope this helps!", 75), ("Score: 4\n- 3 points were taken off", 75),
     ("Explanation: It covers 3 of 7 points.\n**Overall score:** 2/5", 25),
-]
+]  # fmt: skip
 
 REFUSED = [
     "",
@@ -147,13 +131,10 @@ def test_a_number_that_the_token_limit_may_have_cut_is_not_believed() -> None:
         ('{"score": 4, "explanation": "It is clear."}', "It is clear."),
         ('```json\n{\n  "explanation": "It is\n clear.",\n  "score": 4\n}\n```', "It is clear."),
         ("**Explanation:** It is clear.\n**Score:** 4", "It is clear."),
-        ("Score: 4\nReasoning: It is clear.", "It is clear."),
-        ("Score: 4/5\nIt is clear.", "It is clear."),
-        ("It is clear. Score: 4", "It is clear."),
-        ("4", ""),
-        ("Score: 4", ""),
+        ("Score: 4\nReasoning: It is clear.", "It is clear."), ("Score: 4/5\nIt is clear.", "It is clear."),
+        ("It is clear. Score: 4", "It is clear."), ("4", ""), ("Score: 4", ""),
     ],
-)
+)  # fmt: skip
 def test_the_explanation_is_found_wherever_it_stands(text: str, explanation: str) -> None:
     assert read_overall(Reply(text), FIVE, BEFORE).explanation == explanation
 
@@ -320,14 +301,10 @@ def test_without_explanations_an_explanation_is_not_the_asked_form() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "Factual accuracy: Score: 9",
-        "Factual accuracy: Score: <number>",
-        "Factual accuracy: two errors in line 3",
-        "Factual accuracy: Score: 2-3",
-        "Factual accuracy: N/A",
-        "",
+        "Factual accuracy: Score: 9", "Factual accuracy: Score: <number>", "Factual accuracy: two errors in line 3",
+        "Factual accuracy: Score: 2-3", "Factual accuracy: N/A", "",
     ],
-)
+)  # fmt: skip
 def test_a_criterion_without_a_clear_score_is_nan(line: str) -> None:
     read, found = scores(f"Fluency: Reads well. Score: 4\n{line}\nCoverage: All there. Score: 5")
     assert math.isnan(found["Factual accuracy"])

@@ -34,8 +34,7 @@ def test_surprise_covers_the_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("layers", "count", "found"),
-    [(24, 3, (10, 12, 14)), (30, 3, (13, 15, 17)), (28, 1, (14,)), (2, 9, (1, 2))],
+    ("layers", "count", "found"), [(24, 3, (10, 12, 14)), (30, 3, (13, 15, 17)), (28, 1, (14,)), (2, 9, (1, 2))]
 )
 def test_the_middle_of_a_model(layers: int, count: int, found: tuple[int, ...]) -> None:
     assert middle(layers, count) == found

@@ -5,15 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judgesmith.errors import ModelError, OptionError
-from judgesmith.programs.readings.passages import (
-    PLAIN_TURNS,
-    JinjaChat,
-    Message,
-    Piece,
-    Text,
-    passage,
-    rendered,
-)
+from judgesmith.programs.readings.passages import PLAIN_TURNS, JinjaChat, Message, Piece, Text, passage, rendered
 
 CHATML = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
