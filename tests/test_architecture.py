@@ -31,21 +31,14 @@ LIBRARY = SMALL | {
 #: stand apart (`APART`): its commands and parts come by entry points.
 SHARED = {"cli", "running", "figures", "pages", "presets"}
 PRODUCT = {
-    "scoring": set(),
-    "evaluating": {"scoring"},
-    "discerning": {"evaluating"},
-    "reports": {"evaluating"},
+    "scoring": set(), "evaluating": {"scoring"}, "discerning": {"evaluating"}, "reports": {"evaluating"},
     "compiling": {"scoring", "evaluating", "reports"},
-}
+}  # fmt: skip
 APART = {
-    "adapters": set(),
-    "labelling": {"evaluating", "reports"},
-    "mlflow": set(),
-    "serving": {"scoring"},
-    "training": {"scoring", "compiling"},
-    "watching": {"scoring", "evaluating", "reports"},
+    "adapters": set(), "labelling": {"evaluating", "reports"}, "mlflow": set(), "serving": {"scoring"},
+    "training": {"scoring", "compiling"}, "watching": {"scoring", "evaluating", "reports"},
     "experiments": {"scoring", "evaluating", "reports", "compiling", "discerning"},
-}
+}  # fmt: skip
 #: The laboratory's scripts import absolutely, and whatever they measure.
 SCRIPTS = ("bench", "peers")
 #: What a sub-package may import of its own room; "" is the files of the room itself.
@@ -61,9 +54,7 @@ INSIDE = {
         "readings": {"", "models", "pointwise"},
         "baselines": {"", "models", "prompting", "active_critic", "openlgauge", "comparing", "readings"},
     },
-    "optimizers": {
-        "": {"search", "fitting"}, "search": {"", "fitting"}, "fitting": {"", "search"},
-    },
+    "optimizers": {"": {"search", "fitting"}, "search": {"", "fitting"}, "fitting": {"", "search"}},
     "datasets": {"": set(), "benchmarks": {""}, "perturbations": set(), "demo": set()},
 }  # fmt: skip
 MACHINE = re.compile(r"(?<![\w.])/(?:home|root|Users|work|tmp|mnt|opt)/\w|[A-Z]:\\\\?Users")

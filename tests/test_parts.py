@@ -155,11 +155,9 @@ def test_a_missing_dependency_of_a_built_in_part_is_said_each_time() -> None:
 @pytest.mark.parametrize(
     ("source", "reason"),
     [
-        ("raise RuntimeError('no luck')", "RuntimeError: no luck"),
-        ("import sys\nsys.exit(3)", "SystemExit: 3"),
+        ("raise RuntimeError('no luck')", "RuntimeError: no luck"), ("import sys\nsys.exit(3)", "SystemExit: 3"),
         ("import there_is_no_such_module", "ModuleNotFoundError: No module named 'there_is_no_such_module'"),
-        ("class Broken(", "SyntaxError: "),
-        ("x = 1", "AttributeError: "),
+        ("class Broken(", "SyntaxError: "), ("x = 1", "AttributeError: "),
         ("class Part:\n    name = 'part'", "OptionError: "),
         ("class Part:\n    name = 'plain'\n    about = 'takes the name of another'", "exists already: "),
         ("from judgesmith import parts\nclass Part:\n    name = 'p'\n    about = 'a'\n    class Options(parts.Options):"
@@ -241,20 +239,12 @@ def test_what_is_no_option_or_off_its_limits_is_refused(given: dict[str, Any], m
 @pytest.mark.parametrize(
     ("name", "text", "value"),
     [
-        ("reading", "expected", "expected"),
-        ("samples", "7", 7),
-        ("heat", "0.5", 0.5),
-        ("heat", "none", None),
-        ("heat", "", None),
-        ("plain", "yes", True),
-        ("plain", "false", False),
-        ("names", "a, b,", ("a", "b")),
-        ("names", "", ()),
-        ("names", '["a, b", "c"]', ("a, b", "c")),
-        ("names", "[a", ("[a",)),
+        ("reading", "expected", "expected"), ("samples", "7", 7), ("heat", "0.5", 0.5), ("heat", "none", None),
+        ("heat", "", None), ("plain", "yes", True), ("plain", "false", False), ("names", "a, b,", ("a", "b")),
+        ("names", "", ()), ("names", '["a, b", "c"]', ("a, b", "c")), ("names", "[a", ("[a",)),
         ("file", "a/b.txt", Path("a/b.txt")),
     ],
-)
+)  # fmt: skip
 def test_a_text_becomes_the_value(name: str, text: str, value: object) -> None:
     given = from_text(Shown.model_fields[name], text)
     assert getattr(read_options(Shown, {name: given}, "--set"), name) == value

@@ -21,8 +21,7 @@ CHAT = [{"role": "user", "content": "Where?"}, {"role": "assistant", "content": 
 RECORDS: list[tuple[dict[str, Any], Item]] = [
     ({"output": "x", "source": "s"}, Item("x", "s")),
     ({"output": "x", "prompt": "write a poem"}, Item("x", "write a poem")),
-    ({"response": "x", "prompt": "p"}, Item("x", "p")),
-    ({"Model Answer": "x", "User-Query": "q"}, Item("x", "q")),
+    ({"response": "x", "prompt": "p"}, Item("x", "p")), ({"Model Answer": "x", "User-Query": "q"}, Item("x", "q")),
     (
         {"output": "x", "source": "s", "retrieved_contexts": ["a", "b"], "ground_truth": "g"},
         Item("x", "s", "[1] a\n[2] b", "g"),
@@ -35,8 +34,7 @@ RECORDS: list[tuple[dict[str, Any], Item]] = [
     ({"output": 3, "source": 3.0}, Item("3", "3")),
     ({"output": "x", "source": {"a": 1}, "reference": ["one", "two"]}, Item("x", '{"a": 1}', None, "one\ntwo")),
     ({"output": "x", "source": float("nan"), "context": None}, Item("x")),
-    ({"output": None, "source": "s"}, Item("", "s")),
-    ({"messages": CHAT}, Item("In Rome.", "User: Where?")),
+    ({"output": None, "source": "s"}, Item("", "s")), ({"messages": CHAT}, Item("In Rome.", "User: Where?")),
     (
         {"output": "In Paris.", "source": "s", "messages": CHAT},
         Item("In Paris.", "s", "User: Where?\nAssistant: In Rome."),

@@ -50,11 +50,9 @@ GAUGE = (*LABELLED, "--method", "openlgauge", "--as")
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
-        ((*LABELLED, "--as", "fluency"), "--as is for the other methods"),
-        ((*GAUGE, "flunecy"), "did you mean"),
+        ((*LABELLED, "--as", "fluency"), "--as is for the other methods"), ((*GAUGE, "flunecy"), "did you mean"),
         ((*GAUGE, "fluency", "--annotators", "a@9"), "between 0 and 2"),
-        ((*GAUGE, "fluency", "--annotators", "my model"), "cannot be saved"),
-        (UNLABELLED, "which aspect is judged"),
+        ((*GAUGE, "fluency", "--annotators", "my model"), "cannot be saved"), (UNLABELLED, "which aspect is judged"),
         ((*UNLABELLED, "--as", "summarization/beauty"), "beauty"),
         ((*UNLABELLED, "--method", "active-critic"), "say what is judged"),
         ((*UNLABELLED, "--method", "active-critic", "--variant", "fine", "--task", "x"), "give --criteria"),
@@ -79,7 +77,7 @@ GAUGE = (*LABELLED, "--method", "openlgauge", "--as")
             "--preset active-critic/sfres: variant=… does nothing with --method direct",
         ),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_is_one_line_and_nothing_is_asked_or_saved(
     arguments: tuple[str, ...], part: str, server: Any, cli: Any, rows_file: Rows, tmp_path: Path, monkeypatch: Any
 ) -> None:

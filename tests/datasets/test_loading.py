@@ -35,11 +35,9 @@ def write(path: Path, rows: list[dict[str, Any]]) -> Path:
         frame.to_parquet(path)
         return path
     text = {
-        "csv": lambda: frame.to_csv(index=False),
-        "tsv": lambda: frame.to_csv(index=False, sep="\t"),
-        "json": lambda: json.dumps(rows),
-        "jsonl": lambda: "".join(json.dumps(row) + "\n" for row in rows),
-    }[kind]()
+        "csv": lambda: frame.to_csv(index=False), "tsv": lambda: frame.to_csv(index=False, sep="\t"),
+        "json": lambda: json.dumps(rows), "jsonl": lambda: "".join(json.dumps(row) + "\n" for row in rows),
+    }[kind]()  # fmt: skip
     path.write_text(text)
     return path
 
@@ -253,8 +251,7 @@ class TestFileProblems:
              "l.json, line 3: malformed JSON (Expecting ',' delimiter, character 1); correct the line"),
             ("l.json", '["a"]', "l.json, row 1: an object is needed, not str"),
             ("l.json", "3", "l.json: rows are needed (a list of objects), not int"),
-            ("l.json", '{"output": "a", "score": 1}',
-             "l.json: rows are needed (a list of objects), not dict"),
+            ("l.json", '{"output": "a", "score": 1}', "l.json: rows are needed (a list of objects), not dict"),
             ("l.csv", "\ufeffa,b\n1,2\n",
              "l.csv: no column for the output text; the columns are: a, b; name it with --columns output=NAME"),
             ("l.csv", "output,b\n1,2\n",

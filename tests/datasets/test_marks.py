@@ -17,24 +17,19 @@ def read(cells: list[Any], **more: Any) -> tuple[str, list[float | None]]:
 @pytest.mark.parametrize(
     ("cells", "kind", "numbers"),
     [
-        (["pass", "FAIL", " Pass "], "binary", [1, 0, 1]),
-        ([True, False, "true"], "binary", [1, 0, 1]),
+        (["pass", "FAIL", " Pass "], "binary", [1, 0, 1]), ([True, False, "true"], "binary", [1, 0, 1]),
         (["yes", "n", "Y"], "binary", [1, 0, 1]),
-        (["👍🏾", "👎", "thumbs_up", "Thumbs down"], "binary", [1, 0, 1, 0]),
-        (["up", "down", ""], "binary", [1, 0]),
-        (["✅", "❌"], "binary", [1, 0]),
-        (["good", "bad"], "binary", [1, 0]),
+        (["👍🏾", "👎", "thumbs_up", "Thumbs down"], "binary", [1, 0, 1, 0]), (["up", "down", ""], "binary", [1, 0]),
+        (["✅", "❌"], "binary", [1, 0]), (["good", "bad"], "binary", [1, 0]),
         (["good", "ok", "bad"], "category", [3, 2, 1]),
         (["good", "excellent", "poor", "fair"], "category", [3, 4, 1, 2]),
         (["good", "very good", "poor", "excellent"], "category", [3, 4, 1, 5]),
-        (["★★★★", "★★☆☆☆", "5 stars"], "category", [4, 2, 5]),
-        (["4/5", "3 out of 5", "5"], "score", [4, 3, 5]),
+        (["★★★★", "★★☆☆☆", "5 stars"], "category", [4, 2, 5]), (["4/5", "3 out of 5", "5"], "score", [4, 3, 5]),
         (["5 - Great", "1: awful", "3 (ok)"], "category", [5, 1, 3]),
         ([1, 0, 1], "binary", [None, None, None]),  # None: read as the number that it is
-        ([-1, 1, 1], "binary", [None, None, None]),
-        ([1, 2, 5], "score", [None, None, None]),
+        ([-1, 1, 1], "binary", [None, None, None]), ([1, 2, 5], "score", [None, None, None]),
     ],
-)
+)  # fmt: skip
 def test_columns(cells: list[Any], kind: str, numbers: list[float | None]) -> None:
     assert read(cells) == (kind, numbers)
 
@@ -70,18 +65,13 @@ def test_words_are_folded() -> None:
 @pytest.mark.parametrize(
     ("name", "found"),
     [
-        ("Rating (1-5)", ("Rating", (1, 5))),
-        ("Score [0 – 10]", ("Score", (0, 10))),
-        ("Helpfulness (1 = bad, 5 = great)", ("Helpfulness", (1, 5))),
-        ("rating_1_to_7", ("rating", (1, 7))),
-        ("Score out of 10", ("Score", (1, 10))),
-        ("quality /100", ("quality", (0, 100))),
-        ("Rating", ("Rating", None)),
-        ("score_1", ("score_1", None)),  # the first of several raters
-        ("Answer (model A)", ("Answer (model A)", None)),
-        ("GPT-4", ("GPT-4", None)),
+        ("Rating (1-5)", ("Rating", (1, 5))), ("Score [0 – 10]", ("Score", (0, 10))),
+        ("Helpfulness (1 = bad, 5 = great)", ("Helpfulness", (1, 5))), ("rating_1_to_7", ("rating", (1, 7))),
+        ("Score out of 10", ("Score", (1, 10))), ("quality /100", ("quality", (0, 100))),
+        ("Rating", ("Rating", None)), ("score_1", ("score_1", None)),  # the first of several raters
+        ("Answer (model A)", ("Answer (model A)", None)), ("GPT-4", ("GPT-4", None)),
     ],
-)
+)  # fmt: skip
 def test_scales_in_names(name: str, found: tuple[str, tuple[float, float] | None]) -> None:
     assert named_scale(name) == found
 

@@ -40,15 +40,13 @@ class TestLabels:
     @pytest.mark.parametrize(
         "other",
         [
-            labels(*rows[::-1]),
-            labels(*rows, scale=(1, 7)),
-            labels(*rows[:2]),
+            labels(*rows[::-1]), labels(*rows, scale=(1, 7)), labels(*rows[:2]),
             labels(*rows[:2], row(3, "s3", scores={"overall": 3.5})),
             labels(*rows[:2], row(3, "s3", "other output", scores={"overall": 3.0})),
             labels(*rows[:2], row(3, "s3", context="c", scores={"overall": 3.0})),
         ],
         ids=["order", "scale", "fewer", "score", "output", "context"],
-    )
+    )  # fmt: skip
     def test_fingerprint_changes_with(self, other: Labels) -> None:
         assert other.fingerprint() != labels(*self.rows).fingerprint() == labels(*self.rows).fingerprint()
 
@@ -169,16 +167,12 @@ class TestCells:
     @pytest.mark.parametrize(
         ("cell", "why"),
         [
-            ("good", "'good' is not a number"),
-            ("1_000", "'1_000' is not a number"),
-            ("4,5", "'4,5' could be a decimal comma or two ratings; write 4.5"),
-            ("-inf", "'-inf' is not a number"),
-            (10**400, "is not a finite number"),
-            ([4, "x"], "'x' is not a number"),
-            ([[4]], "is not a number"),
+            ("good", "'good' is not a number"), ("1_000", "'1_000' is not a number"),
+            ("4,5", "'4,5' could be a decimal comma or two ratings; write 4.5"), ("-inf", "'-inf' is not a number"),
+            (10**400, "is not a finite number"), ([4, "x"], "'x' is not a number"), ([[4]], "is not a number"),
             ("[4,", "is not a number"),
         ],
-    )
+    )  # fmt: skip
     def test_what_is_no_score(self, cell: object, why: str) -> None:
         with pytest.raises(ValueError) as error:
             read_ratings(cell)
@@ -188,22 +182,12 @@ class TestCells:
 @pytest.mark.parametrize(
     ("values", "rows", "scale"),
     [
-        ([0, 1], 8, (0, 1)),
-        ([0.2, 0.9], 8, (0, 1)),
+        ([0, 1], 8, (0, 1)), ([0.2, 0.9], 8, (0, 1)),
         ([1, 3], 8, (1, 5)),  # eight rows do not show that nobody would give a 4
-        ([1, 3], 30, (1, 3)),
-        ([1, 2.9], 30, (1, 5)),
-        ([1.3, 4.7], 8, (1, 5)),
-        ([0, 4], 8, (0, 5)),
-        ([1, 6], 30, (1, 6)),
-        ([1, 6], 29, (1, 7)),
-        ([2, 9], 8, (1, 10)),
-        ([0, 9], 8, (0, 10)),
-        ([3, 98.7], 8, (0, 100)),
-        ([3, 14], 8, (3, 14)),
-        ([-25, 0], 8, (-25, 0)),
-        ([0, 101], 8, (0, 101)),
+        ([1, 3], 30, (1, 3)), ([1, 2.9], 30, (1, 5)), ([1.3, 4.7], 8, (1, 5)), ([0, 4], 8, (0, 5)),
+        ([1, 6], 30, (1, 6)), ([1, 6], 29, (1, 7)), ([2, 9], 8, (1, 10)), ([0, 9], 8, (0, 10)),
+        ([3, 98.7], 8, (0, 100)), ([3, 14], 8, (3, 14)), ([-25, 0], 8, (-25, 0)), ([0, 101], 8, (0, 101)),
     ],
-)
+)  # fmt: skip
 def test_infer_scale(values: list[float], rows: int, scale: tuple[float, float]) -> None:
     assert infer_scale(np.array(values, dtype=float), rows) == scale

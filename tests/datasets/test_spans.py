@@ -150,11 +150,9 @@ def test_a_file_that_is_no_set_of_spans_is_refused(spans_file, tmp_path: Path) -
         ("D.J Archer won", "D.J. Archer won", ["D.J", "Archer", "won"]),  # a mark that only the text has
         ("He said : `` no ''", 'He said: "no"', ["He", "said", ":", '"', "no", '"']),
         ("a ... b", "a b", ["a", "", "b"]),  # and one that only the tokens have
-        ("x", "", None),
-        ("", "x", None),
-        ("one", "two", None),
+        ("x", "", None), ("", "x", None), ("one", "two", None),
     ],
-)
+)  # fmt: skip
 def test_tokens_are_found_in_their_text(tokens: str, text: str, words: list[str] | None) -> None:
     places = _token_places(tokens.split(), text)
     assert (None if places is None else [text[s:e] for s, e in places]) == words

@@ -33,19 +33,14 @@ def rows(n: int = 60, noise: float = 1.0, **more: Any) -> list[dict[str, Any]]:
     for i in range(n):
         human = rng.randint(1, 5)
         verdict = {
-            "score": human + noise * rng.gauss(0, 1),
-            "percent": 50.0,
-            "explanation": f"because {i}",
+            "score": human + noise * rng.gauss(0, 1), "percent": 50.0, "explanation": f"because {i}",
             "failure": None,
-        }
+        }  # fmt: skip
         row = {"id": f"r{i}", "source": f"document {i % 12}", "output": "word " * rng.randint(3, 30) + str(i)}
         row |= {
-            "reference": f"word word {i}",
-            "system": f"s{i // 12}",
-            "score": human,
-            "verdict": verdict,
+            "reference": f"word word {i}", "system": f"s{i // 12}", "score": human, "verdict": verdict,
             "seen": False,
-        }
+        }  # fmt: skip
         made.append(row | more)
     return made
 

@@ -102,12 +102,10 @@ def test_whatever_a_verdict_holds_is_counted_and_never_raises(file) -> None:
     scored = file(
         "scored.jsonl",
         [
-            row("a", *odd),
-            row("b") | {"verdict": "no"},
-            row("c") | {"verdict": {"errors": "all"}},
+            row("a", *odd), row("b") | {"verdict": "no"}, row("c") | {"verdict": {"errors": "all"}},
             row("d") | {"verdict": {}},
         ],
-    )
+    )  # fmt: skip
     gold = file("gold.jsonl", [marks(i, error(0, 2)) for i in "abcd"])
     report = evaluate_spans(scored, gold)
     assert report.failed == 3

@@ -127,13 +127,10 @@ def test_strangers_and_nonsense_reach_no_model(proxied: CountingProxy, model: Se
     ("say", "status", "failed", "unknown"),
     [
         (Say(status=503), 400, 1, 0),  # heard once, not asked again by the peer's client
-        (Say(status=404), 404, 1, 0),
-        (Say(hang_up=True), 400, 1, 0),
-        (Say(body=b"{}"), 200, 0, 1),
-        (Say(body=b"no json"), 200, 0, 1),
-        (Say(body=json.dumps({**COMPLETION, "usage": None}).encode()), 200, 0, 1),
+        (Say(status=404), 404, 1, 0), (Say(hang_up=True), 400, 1, 0), (Say(body=b"{}"), 200, 0, 1),
+        (Say(body=b"no json"), 200, 0, 1), (Say(body=json.dumps({**COMPLETION, "usage": None}).encode()), 200, 0, 1),
     ],
-)
+)  # fmt: skip
 def test_a_model_that_fails_is_counted_too(
     proxied: CountingProxy, model: Server, say: Say, status: int, failed: int, unknown: int
 ) -> None:

@@ -67,8 +67,7 @@ def test_scores_of_two_raters_are_compiled_from_without_an_option(cli: Any, rows
     [
         ({"kind": "binary"}, ("fail", "pass"), "binary", ("fail", "pass")),
         ({"categories": "bad,ok,good"}, ("bad", "ok", "good"), "category", ("bad", "ok", "good")),
-        ({"categories": "mauve,teal,puce"}, ("mauve", "teal", "puce"), "category",
-         ("1 mauve", "2 teal", "3 puce")),
+        ({"categories": "mauve,teal,puce"}, ("mauve", "teal", "puce"), "category", ("1 mauve", "2 teal", "3 puce")),
         ({"aspect": "coherence", "scale": (0.0, 10.0)}, None, "score", ()),
     ],
 )  # fmt: skip

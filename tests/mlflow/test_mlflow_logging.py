@@ -140,8 +140,7 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Store:
                 Param=param, Metric=metric, Feedback=feedback, AssessmentError=types.SimpleNamespace,
                 AssessmentSource=types.SimpleNamespace,
             ),
-            "mlflow.genai": types.SimpleNamespace(),
-            "mlflow.genai.scorers": types.SimpleNamespace(scorer=scorer),
+            "mlflow.genai": types.SimpleNamespace(), "mlflow.genai.scorers": types.SimpleNamespace(scorer=scorer),
         },
     )  # fmt: skip
     return made
@@ -323,12 +322,10 @@ def test_usage_statistics_stay_off_unless_the_user_wants_them(
     monkeypatch.setattr(store, "meet", look)
     ExperimentLog("trial")
     assert seen == {
-        "MLFLOW_DISABLE_TELEMETRY": kept,
-        "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
+        "MLFLOW_DISABLE_TELEMETRY": kept, "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
         "MLFLOW_HTTP_REQUEST_TIMEOUT": "77",  # the user's own
-        "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
-        "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
-    }
+        "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true", "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+    }  # fmt: skip
     assert not {"MLFLOW_HTTP_REQUEST_MAX_RETRIES", "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT"} & os.environ.keys()
 
 
@@ -340,8 +337,7 @@ def test_usage_statistics_stay_off_unless_the_user_wants_them(
          "exceeded with url: /api (Caused by NewConnectionError(\"HTTPConnection(host='c', port=9): No new connection: "
          "[Errno 111] Connection refused\"))",
          "API request to http://c/api failed: [Errno 111] Connection refused"),
-        ("", "ValueError"),
-        ("x" * 400, "x" * 299 + "…"),
+        ("", "ValueError"), ("x" * 400, "x" * 299 + "…"),
     ],
 )  # fmt: skip
 def test_a_foreign_message_is_one_short_line_without_a_password(said: str, shown: str) -> None:
@@ -395,8 +391,7 @@ def test_a_model_that_refuses_is_an_error_without_its_address(scorer: Any, serve
 @pytest.mark.parametrize(
     ("inputs", "outputs", "expectations", "expected"),
     [
-        ("S", "O", None, ("S", "O", None, None)),
-        (None, "O", {}, ("", "O", None, None)),
+        ("S", "O", None, ("S", "O", None, None)), (None, "O", {}, ("", "O", None, None)),
         ({"question": "S"}, {"answer": "O"}, {"expected_response": "R"}, ("S", "O", None, "R")),
         ({"question": "S", "context": "C"}, "O", {"other": "x"}, ("S", "O", "C", None)),
         ({"source": "S", "id": 7}, {"output": "O", "cost": 1}, {"reference": "R"}, ("S", "O", None, "R")),

@@ -26,11 +26,9 @@ def compiled(variant: str = "fine", **options: Any) -> ActiveCritic:
     """A judge with everything that a compiled one has."""
     judge = ActiveCritic(
         variant,  # type: ignore[arg-type]
-        **({"explain": "before", "reading": "said", "aspect": "clarity"} | options),
-        task="Summaries are judged.",
-        criteria=CRITERIA,
-        scale=Scale(1, 5),
-    )
+        **({"explain": "before", "reading": "said", "aspect": "clarity"} | options), task="Summaries are judged.",
+        criteria=CRITERIA, scale=Scale(1, 5),
+    )  # fmt: skip
     judge.calibration = Calibration((0.0, 40.0, 100.0), (1.1, 3.0, 4.9))
     judge.provenance = {"made": "2025-01-01", "seed": 0, "q": [1.25, None], "labels": {"rows": 12}}
     whole = {"Fluency": CriterionScore(80.0, "Fine."), "Truth": CriterionScore(100 / 3, "One error.")}
@@ -128,16 +126,14 @@ def changed(change: Callable[[ActiveCritic], Any]) -> ActiveCritic:
 @pytest.mark.parametrize(
     "change",
     [
-        lambda j: j.provenance.update(q=math.nan),
-        lambda j: j.provenance.update(q=object()),
-        lambda j: j.provenance.update(q="\ud800"),
-        lambda j: setattr(j.knowledge, "description", "\ud800"),
+        lambda j: j.provenance.update(q=math.nan), lambda j: j.provenance.update(q=object()),
+        lambda j: j.provenance.update(q="\ud800"), lambda j: setattr(j.knowledge, "description", "\ud800"),
         lambda j: j.overall_scorer.predict.demos[0].update(score=101.0),
         lambda j: j.overall_scorer.predict.demos[0].update(score=math.nan),
         lambda j: j.overall_scorer.predict.demos[0].update(output=None),
         lambda j: setattr(j.knowledge, "criteria", (Criterion("", "no name"),)),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_saved_is_refused_and_the_old_file_stays(path: Path, change: Any) -> None:
     compiled().save(path)
     before = path.read_bytes()
@@ -168,18 +164,15 @@ def test_the_fingerprint_ignores_where_a_judge_comes_from_and_nothing_else() -> 
     assert len(first) == 12
     changes: list[Callable[[ActiveCritic], Any]] = [
         lambda j: setattr(j.knowledge, "description", "Another task."),
-        lambda j: setattr(j.knowledge, "criteria", CRITERIA[:1]),
-        lambda j: setattr(j, "scale", Scale(0, 5)),
-        lambda j: setattr(j, "calibration", None),
-        lambda j: setattr(j, "aspect", ""),
-        lambda j: setattr(j, "use_task", False),
-        lambda j: j.overall_scorer.predict.demos.pop(),
+        lambda j: setattr(j.knowledge, "criteria", CRITERIA[:1]), lambda j: setattr(j, "scale", Scale(0, 5)),
+        lambda j: setattr(j, "calibration", None), lambda j: setattr(j, "aspect", ""),
+        lambda j: setattr(j, "use_task", False), lambda j: j.overall_scorer.predict.demos.pop(),
         lambda j: j.overall_scorer.predict.demos[0].update(score=1.0),
         lambda j: j.overall_scorer.predict.demos.reverse(),
         lambda j: setattr(
             j.overall_scorer.predict, "signature", j.overall_scorer.predict.signature.with_instructions("Other.")
         ),
-    ]
+    ]  # fmt: skip
     prints = {fingerprint(changed(change)) for change in changes} | {first}
     assert len(prints) == len(changes) + 1
 
@@ -281,17 +274,15 @@ def test_a_forged_file_is_refused(path: Path, change: Any, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        (lambda d: d.update(format="judgesmith.judge/2"), "judgesmith.judge/2"),
-        (lambda d: d.update(format=7), "7"),
+        (lambda d: d.update(format="judgesmith.judge/2"), "judgesmith.judge/2"), (lambda d: d.update(format=7), "7"),
         (lambda d: d.update(format=["x" * 10_000]), "judgesmith.judge/1"),
-        (lambda d: d.update(headers={}), "headers"),
-        (lambda d: d["lm"].update(api_base="x"), "lm.api_base"),
+        (lambda d: d.update(headers={}), "headers"), (lambda d: d["lm"].update(api_base="x"), "lm.api_base"),
         (lambda d: d["program"]["options"].update(endpoint="x"), "endpoint"),
         (lambda d: d["program"].update(kind="g-eval-9"), "g-eval-9"),
         (lambda d: d["state"][OVERALL].update(config={}), "state.overall_scorer.predict.config"),
         (lambda d: d["state"][OVERALL]["demos"][1].update(score=200), "state.overall_scorer.predict.demos.1.score"),
     ],
-)
+)  # fmt: skip
 def test_the_message_names_what_is_wrong(path: Path, change: Any, named: str, monkeypatch: pytest.MonkeyPatch) -> None:
     message = refused(path, forged(change), monkeypatch)
     assert named in message
@@ -300,10 +291,7 @@ def test_the_message_names_what_is_wrong(path: Path, change: Any, named: str, mo
 
 GOOD = '{"format": "judgesmith.judge/1", '
 BROKEN: dict[str, str | bytes] = {
-    "no json": "kind: active-critic",
-    "half": forged(lambda d: None)[:500],
-    "list": "[]",
-    "no format": "{}",
+    "no json": "kind: active-critic", "half": forged(lambda d: None)[:500], "list": "[]", "no format": "{}",
     "NaN": forged(lambda d: d["provenance"].update(q=math.nan)),
     "1e999": forged(lambda d: d["provenance"].update(q="@")).replace('"@"', "1e999"),
     "a number of 5000 digits": forged(lambda d: d["provenance"].update(q="@")).replace('"@"', "9" * 5000),
@@ -312,7 +300,7 @@ BROKEN: dict[str, str | bytes] = {
     "latin-1": forged(lambda d: d.update(task="@")).replace("@", "ü").encode("latin-1"),
     "a pickle": b"\x80\x04\x95\x00\x00\x00\x00\x00\x00\x00\x00cos\nsystem\n.",
     "a lone surrogate in provenance": forged(lambda d: d["provenance"].update(q="@")).replace("@", "\\ud800"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("text", BROKEN.values(), ids=BROKEN.keys())

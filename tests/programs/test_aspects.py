@@ -67,17 +67,14 @@ def test_the_benchmarks_names_of_aspects_are_found() -> None:
     [
         ("meaning", "simplification", "meaning preservation"),
         ("Meaning_Preservation", "text simplification", "meaning preservation"),
-        ("informativeness", "summarization", "coverage"),
-        ("understandable", "dialogue", "understandability"),
-        ("accuracy", "data-to-text", "correctness"),
-        ("consistency", "data-to-text", "faithfulness"),
-        ("FLUENCY", "translation en-de", "fluency"),
-        ("engagingness", "story", "engagement"),
+        ("informativeness", "summarization", "coverage"), ("understandable", "dialogue", "understandability"),
+        ("accuracy", "data-to-text", "correctness"), ("consistency", "data-to-text", "faithfulness"),
+        ("FLUENCY", "translation en-de", "fluency"), ("engagingness", "story", "engagement"),
         ("grammar", "QA", "grammaticality"),
         ("accuracy", "summarization", "accuracy"),  # an aspect of its own, and an alias elsewhere
         ("interesting", "dialogue", "interestingness"),
     ],
-)
+)  # fmt: skip
 def test_a_name_is_found_by_any_spelling_and_alias(name: str, task: str, found: str) -> None:
     library = aspects()
     aspect = library.find(name, task)

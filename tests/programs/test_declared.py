@@ -135,15 +135,13 @@ def test_an_aspect_comes_from_the_labels_the_library_or_the_users_words() -> Non
 @pytest.mark.parametrize(
     ("method", "words", "problem"),
     [
-        ("direct", {}, "which aspect is judged"),
-        ("direct", {"labels_aspect": "flunecy"}, "did you mean"),
+        ("direct", {}, "which aspect is judged"), ("direct", {"labels_aspect": "flunecy"}, "did you mean"),
         ("direct", {"criteria": [CLARITY, TRUTH]}, "one aspect is judged at a time"),
         ("pairs", {"criteria": [CLARITY], "library_aspect": "fluency"}, "give one"),
         ("active-critic", {"labels_aspect": "fluency", "library_aspect": "fluency"}, "--as is for"),
-        ("active-critic", {}, "say what is judged"),
-        ("active-critic fine", {"task": "T."}, "give --criteria FILE"),
+        ("active-critic", {}, "say what is judged"), ("active-critic fine", {"task": "T."}, "give --criteria FILE"),
     ],
-)
+)  # fmt: skip
 def test_what_a_method_cannot_be_told_is_said(method: str, words: dict[str, Any], problem: str) -> None:
     kind, _, variant = method.partition(" ")
     with pytest.raises(OptionError, match=problem):

@@ -29,17 +29,14 @@ READERS: dict[str, Callable[[str], Any]] = {
     "list of criteria": lambda text: CriteriaListLayout().read(Reply(text), {}),
     "prose": lambda text: TextLayout("text", "Answer.", tokens=9).read(Reply(text), {}),
     "annotation": lambda text: annotation_text.read_annotation(text, output=OUTPUT),
-    "structured input": structured_input.read_structured,
-    "steps": geval.numbered,
-    "rewritten text": answers.bare,
+    "structured input": structured_input.read_structured, "steps": geval.numbered, "rewritten text": answers.bare,
     "check of a rewritten text": lambda text: rewriting.check("grammar", text, text + " x"),
     "written text": lambda text: synthesis.bare(text),
     "comparison": lambda text: comparison.ComparisonLayout(sampled=True).read(Reply(text), {}),
     "place in the output": lambda text: grounding.ground(text, OUTPUT),
-    "place in a long output": lambda text: grounding.ground("the red door (4)", text),
-    "disarmed": disarm,
+    "place in a long output": lambda text: grounding.ground("the red door (4)", text), "disarmed": disarm,
     "suspicion": suspicion,
-}
+}  # fmt: skip
 #: What readers look for, and what stands around it.
 PIECES = [
     "{", "[{", "[", '{"a":', "}", "]", '"', "'", "(4", "(", ")", "\n", " ", "\t", "\r", "\u2028", "\n\n", "a ", "a",

@@ -82,17 +82,11 @@ def test_the_order_of_rows_does_not_matter_where_no_scores_tie(rows: list[tuple[
 @pytest.mark.parametrize(
     ("percent", "score"),
     [
-        ((), ()),
-        ((0.0,), (1.0,)),
-        ((0.0, 100.0), (1.0, 2.0, 3.0)),
-        ((0.0, 100.0), (5.0, 1.0)),
-        ((0.0, 100.0), (1.0, 1.0)),
-        ((0.0, 0.0), (1.0, 5.0)),
-        ((100.0, 0.0), (1.0, 5.0)),
-        ((0.0, math.nan), (1.0, 5.0)),
-        ((0.0, 100.0), (1.0, math.inf)),
+        ((), ()), ((0.0,), (1.0,)), ((0.0, 100.0), (1.0, 2.0, 3.0)), ((0.0, 100.0), (5.0, 1.0)),
+        ((0.0, 100.0), (1.0, 1.0)), ((0.0, 0.0), (1.0, 5.0)), ((100.0, 0.0), (1.0, 5.0)),
+        ((0.0, math.nan), (1.0, 5.0)), ((0.0, 100.0), (1.0, math.inf)),
     ],
-)
+)  # fmt: skip
 def test_knots_that_do_not_strictly_increase_are_refused(percent: tuple[float, ...], score: tuple[float, ...]) -> None:
     with pytest.raises(ArtifactError):
         Calibration(percent, score)

@@ -33,15 +33,13 @@ HOSTILE = (
 )
 #: Outputs in which characters, code points, UTF-16 units and bytes all differ, or that try to get out of their place.
 HARD = {
-    "script": HOSTILE,
-    "emoji": "A 👩‍👩‍👧‍👦 family, 🏳️‍🌈, 👍🏽, 🇩🇪🇫🇷, 𝔘𝔫𝔦 and more",
-    "arabic": "هذا نص فيه خطأ (one word) ثم ١٢٣ والنهاية.",
-    "hebrew": "שלום עולם, 123 ו-English באמצע.",
+    "script": HOSTILE, "emoji": "A 👩‍👩‍👧‍👦 family, 🏳️‍🌈, 👍🏽, 🇩🇪🇫🇷, 𝔘𝔫𝔦 and more",
+    "arabic": "هذا نص فيه خطأ (one word) ثم ١٢٣ والنهاية.", "hebrew": "שלום עולם, 123 ו-English באמצע.",
     "combining": "Zu\u0308rich cafe\u0301 Z\u0351\u036b A\u030a नमस्ते เกี่ยว ﷽",
     "surrogates": "half \ud83d and \ude00, nul \x00, esc \x1b, over \u202e, isolate \u2066, line \u2028 end",
     "breaks": "\nfirst\r\nsecond\rthird\n\n\ttabbed   spaced \n",
     "long": " ".join(f"word{i} 🙂" for i in range(2000))[:20_000],
-}
+}  # fmt: skip
 
 
 def error(output: str, start: int | None, end: int | None, **more: Any) -> dict[str, Any]:

@@ -67,13 +67,10 @@ def test_a_job_has_bounds_and_what_is_refused_takes_no_place(server: Any, judge_
     service = Service({"judge": judge}, Bounds(body=2000, job_rows=60, job_body=5000, jobs=1))
     app = application(service, Jobs(service, tmp_path), log=False)
     refused = (
-        (422, "/v1/jobs", b'{"output": "r001"}\n{"source": "s"}\n'),
-        (422, "/v1/jobs", b""),
-        (404, "/v1/jobs?judge=other", lines(1)),
-        (413, "/v1/jobs", lines(61)),
-        (413, "/v1/jobs", lines(200)),
+        (422, "/v1/jobs", b'{"output": "r001"}\n{"source": "s"}\n'), (422, "/v1/jobs", b""),
+        (404, "/v1/jobs?judge=other", lines(1)), (413, "/v1/jobs", lines(61)), (413, "/v1/jobs", lines(200)),
         (413, "/v1/jobs", b'{"output": "' + b"x" * 2500),
-    )
+    )  # fmt: skip
 
     async def ask() -> list[int]:
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://judges") as http:

@@ -63,13 +63,11 @@ def test_each_variant_makes_its_calls(scripted: MakeScripted, variant: str, step
 @pytest.mark.parametrize(
     ("variant", "options", "shown"),
     [
-        ("vanilla", {}, [(False, False)]),
-        ("coarse", {}, [(True, True)]),
+        ("vanilla", {}, [(False, False)]), ("coarse", {}, [(True, True)]),
         ("fine", {}, [(True, True), (True, False)]),  # in the second step the criterion scores stand for them
-        ("coarse", {"use_task": False}, [(False, True)]),
-        ("coarse", {"use_criteria": False}, [(True, False)]),
+        ("coarse", {"use_task": False}, [(False, True)]), ("coarse", {"use_criteria": False}, [(True, False)]),
     ],
-)
+)  # fmt: skip
 def test_which_steps_tell_the_task_and_the_criteria(
     variant: str, options: dict[str, Any], shown: list[tuple[bool, bool]], texts_of: Callable[[Any], str]
 ) -> None:

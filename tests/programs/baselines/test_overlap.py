@@ -37,12 +37,10 @@ def test_rouge_by_hand() -> None:
 
 def test_a_row_without_a_reference_has_no_score(metric: ReferenceMetric) -> None:
     rows: list[Any] = [
-        {"output": "one two three", "reference": "one two three"},
-        {"output": "one two three"},
-        SimpleNamespace(output="one two three", reference="  "),
-        {"output": "", "reference": "one two three"},
+        {"output": "one two three", "reference": "one two three"}, {"output": "one two three"},
+        SimpleNamespace(output="one two three", reference="  "), {"output": "", "reference": "one two three"},
         {"output": "one two three", "references": ["wholly different words", "one two three"], "reference": "z"},
-    ]
+    ]  # fmt: skip
     verdicts = list(metric.score_many(rows))
     assert len(verdicts) == len(rows) and verdicts[0].percent == pytest.approx(100.0)
     assert [v.failure for v in verdicts[1:3]] == ["no reference to compare with"] * 2

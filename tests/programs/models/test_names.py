@@ -59,31 +59,17 @@ CRAFTED = _CRAFTED.split()
 OWN = "own-server.example"
 #: The host, or what it ends with, by provider; those of the user's own settings are OWN.
 HOSTS: dict[str, str | None] = {
-    "anthropic": "api.anthropic.com",
-    "bedrock": "bedrock-runtime.us-east-1.amazonaws.com",
-    "cerebras": "api.cerebras.ai",
-    "codestral": "codestral.mistral.ai",
-    "dashscope": "dashscope.aliyuncs.com",
-    "deepinfra": "api.deepinfra.com",
-    "deepseek": "api.deepseek.com",
-    "fireworks_ai": "api.fireworks.ai",
-    "gemini": "generativelanguage.googleapis.com",
-    "github": "models.inference.ai.azure.com",
-    "groq": "api.groq.com",
+    "anthropic": "api.anthropic.com", "bedrock": "bedrock-runtime.us-east-1.amazonaws.com",
+    "cerebras": "api.cerebras.ai", "codestral": "codestral.mistral.ai", "dashscope": "dashscope.aliyuncs.com",
+    "deepinfra": "api.deepinfra.com", "deepseek": "api.deepseek.com", "fireworks_ai": "api.fireworks.ai",
+    "gemini": "generativelanguage.googleapis.com", "github": "models.inference.ai.azure.com", "groq": "api.groq.com",
     "local": None,  # a catalog of files, looked up by name
-    "mistral": "api.mistral.ai",
-    "moonshot": "api.moonshot.ai",
-    "nvidia_nim": "integrate.api.nvidia.com",
-    "openai": "api.openai.com",
-    "openrouter": "openrouter.ai",
-    "perplexity": "api.perplexity.ai",
-    "sambanova": "api.sambanova.ai",
-    "together_ai": "api.together.ai",
-    "xai": "api.x.ai",
-    "zai": "api.z.ai",
+    "mistral": "api.mistral.ai", "moonshot": "api.moonshot.ai", "nvidia_nim": "integrate.api.nvidia.com",
+    "openai": "api.openai.com", "openrouter": "openrouter.ai", "perplexity": "api.perplexity.ai",
+    "sambanova": "api.sambanova.ai", "together_ai": "api.together.ai", "xai": "api.x.ai", "zai": "api.z.ai",
     **dict.fromkeys(("azure", "hosted_vllm", "llamafile", "lm_studio", "ollama", "ollama_chat"), OWN),
     **dict.fromkeys(("cohere", "cohere_chat"), "api.cohere.com"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ORDINARY)

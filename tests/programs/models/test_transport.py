@@ -118,18 +118,12 @@ def test_a_redirect_is_not_followed(serve: MakeServer, status: int) -> None:
 @pytest.mark.parametrize(
     ("value", "seconds"),
     [
-        ("3", 3.0),
-        ("-3", 0.0),
-        ("", None),
-        ("soon", None),
-        ("Wed, 21 Oct 2015 07:28:00 GMT", 30.0),
-        ("Wed, 99 Oct 2015 07:28:00 GMT", None),
-        ("Fri, 31 Dec 99999 23:59:59 GMT", None),
+        ("3", 3.0), ("-3", 0.0), ("", None), ("soon", None), ("Wed, 21 Oct 2015 07:28:00 GMT", 30.0),
+        ("Wed, 99 Oct 2015 07:28:00 GMT", None), ("Fri, 31 Dec 99999 23:59:59 GMT", None),
         ("Mon, 01 Jan 0001 00:00:00 +2359", 0.0),  # long ago
-        ("nan", None),
-        ("9" * 400, math.inf),  # the caller's own bound holds
+        ("nan", None), ("9" * 400, math.inf),  # the caller's own bound holds
     ],
-)
+)  # fmt: skip
 def test_retry_after_values(value: str, seconds: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transport.time, "time", lambda: 1_445_412_450.0)
     assert retry_after({"Retry-After": value}) == retry_after({"retry-after": value}) == seconds

@@ -50,20 +50,15 @@ def test_words_are_found_as_models_write_them(location: str, words: str | None, 
     ("location", "text", "words"),
     [
         ("ﬁne straße", "In a FINE STRASSE, yes", "FINE STRASSE"),  # folds that change the length
-        ("STRASSE", "die kleine Straße da", "Straße"),
-        ("ＡＢＣ１２", "see abc12 there", "abc12"),
-        ("十二只羊", "他有十二只山羊。", "十二只山羊"),
-        ("שלום עולם", "אמר: שָׁלוֹם עוֹלָם!", "שָׁלוֹם עוֹלָם"),
+        ("STRASSE", "die kleine Straße da", "Straße"), ("ＡＢＣ１２", "see abc12 there", "abc12"),
+        ("十二只羊", "他有十二只山羊。", "十二只山羊"), ("שלום עולם", "אמר: שָׁלוֹם עוֹלָם!", "שָׁלוֹם עוֹלָם"),
         ("مرحبا بالعالم", "قال مَرْحَبًا بِالعَالَمِ", "مَرْحَبًا بِالعَالَمِ"),
         ("नमस्ते दुनिया", "कहा, नमस्ते दुनिया।", "नमस्ते दुनिया"),
-        ("👩‍👩‍👧 FAMILY", "the 👩‍👩‍👧 family", "👩‍👩‍👧 family"),
-        ("❤ you", "I ❤️ you", "❤️ you"),
-        ("cafe\u0301s", "two cafés", "cafés"),
-        ("soft hyphen", "a soft hy\u00adphen", "soft hy\u00adphen"),
-        ("113-107", "won 113 - 107 at home", "113 - 107"),
-        ("\ud800x", "a \ud800x b", "\ud800x"),
+        ("👩‍👩‍👧 FAMILY", "the 👩‍👩‍👧 family", "👩‍👩‍👧 family"), ("❤ you", "I ❤️ you", "❤️ you"),
+        ("cafe\u0301s", "two cafés", "cafés"), ("soft hyphen", "a soft hy\u00adphen", "soft hy\u00adphen"),
+        ("113-107", "won 113 - 107 at home", "113 - 107"), ("\ud800x", "a \ud800x b", "\ud800x"),
     ],
-)
+)  # fmt: skip
 def test_every_script_and_every_code_point(location: str, text: str, words: str) -> None:
     assert shown(ground(location, text), text) == words
 
@@ -104,13 +99,10 @@ def test_the_threshold_decides_about_changed_words() -> None:
 
 def test_errors_become_spans() -> None:
     errors = [
-        FoundError("the boat", "Which?", 2.0),
-        FoundError("THE LAST BOAT", "It was the third.", 4.0),
-        FoundError(None, "The year is left out.", 3.0),
-        FoundError("a submarine", "Not in the data.", math.nan),
-        FoundError("", "Dull.", 1.0),
-        FoundError("boat", "Repeated.", 1.0),
-    ]
+        FoundError("the boat", "Which?", 2.0), FoundError("THE LAST BOAT", "It was the third.", 4.0),
+        FoundError(None, "The year is left out.", 3.0), FoundError("a submarine", "Not in the data.", math.nan),
+        FoundError("", "Dull.", 1.0), FoundError("boat", "Repeated.", 1.0),
+    ]  # fmt: skip
     spans = ground_errors(errors, SHIPS, "gemma")
     assert [(s.text, s.start, s.end, s.how) for s in spans] == [
         ("the boat", 20, 28, "exact"), ("The last boat", 55, 68, "normalised"),

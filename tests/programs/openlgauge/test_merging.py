@@ -246,10 +246,8 @@ def test_a_models_merge_is_held_against_the_reports(merged: list[ErrorSpan], che
 
 def test_what_was_invented_gives_way_first() -> None:
     merged = [
-        span("from Malta", "Cyprus.", 5),
-        span("1889", "Wrong year, 1898.", 3),
-        span("twelve monks", "Eleven.", 2),
-    ]
+        span("from Malta", "Cyprus.", 5), span("1889", "Wrong year, 1898.", 3), span("twelve monks", "Eleven.", 2),
+    ]  # fmt: skip
     assert [e.text for e in check_merged(merged, REPORTED, most=2)] == ["1889", "twelve monks"]
 
 

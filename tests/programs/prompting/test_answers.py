@@ -37,31 +37,13 @@ REPAIRED = [
 ]  # fmt: skip
 
 REFUSED = [
-    "",
-    "   \n\t",
-    "42",
-    "-4",
-    "1e5",
-    "Score: 0",
-    "Score: 4/10",
-    "Score: 80%",
-    "Score: 4 on a scale from 1 to 5",
-    "Score: 4,5",
-    "Score: N/A",
-    "Explanation: <one short sentence on what decides the score>\nScore: <number>",
-    "Score: 3–4",
-    "Score: 3 or 4",
-    "Score: between 3 and 4",
-    "Score: 4\nScore: 2",
-    "Fluency score: 3\nAdequacy score: 4",
-    "The output is good.",
-    "I would give it a 4.",
-    "Explanation: It has 3 errors and 2 omissions",
-    "This scores well on 3 of the points.",
-    "3\n4",
-    "Score: " + "9" * 400,
-    "Score: 4/" + "9" * 400,
-]
+    "", "   \n\t", "42", "-4", "1e5", "Score: 0", "Score: 4/10", "Score: 80%", "Score: 4 on a scale from 1 to 5",
+    "Score: 4,5", "Score: N/A", "Explanation: <one short sentence on what decides the score>\nScore: <number>",
+    "Score: 3–4", "Score: 3 or 4", "Score: between 3 and 4", "Score: 4\nScore: 2",
+    "Fluency score: 3\nAdequacy score: 4", "The output is good.", "I would give it a 4.",
+    "Explanation: It has 3 errors and 2 omissions", "This scores well on 3 of the points.", "3\n4",
+    "Score: " + "9" * 400, "Score: 4/" + "9" * 400,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -189,9 +171,7 @@ def test_read_overall_uses_the_expectation_where_enough_probability_is_on_digits
 @pytest.mark.parametrize(
     "reply",
     [
-        Reply("Score: 4"),
-        Reply("Score: 4", ()),
-        digits("Score: 4.5", "4.5", {"4.5": 1.0}, before=("Score: ",)),
+        Reply("Score: 4"), Reply("Score: 4", ()), digits("Score: 4.5", "4.5", {"4.5": 1.0}, before=("Score: ",)),
         digits("Score: 4.5", "4", {"4": 1.0}, before=("Score: ",)),
         digits("Score: 42", "4", {"4": 1.0}, before=("Score: ",)),
         digits("Score: 42", "42", {"42": 0.6, "4": 0.4}, before=("Score: ",)),
@@ -199,7 +179,7 @@ def test_read_overall_uses_the_expectation_where_enough_probability_is_on_digits
         Reply("Score: 4", (TokenChoice("Score: ", ()), TokenChoice("4", ()))),
     ],
     ids=["none", "empty", "4.5 in one", "4.5 in two", "42 in two", "42 in one", "no digit", "no alternatives"],
-)
+)  # fmt: skip
 def test_without_a_single_digit_token_there_is_no_expectation(reply: Reply) -> None:
     mean, mass = expectation(reply, 7, FIVE)
     assert math.isnan(mean)
@@ -362,11 +342,8 @@ LISTED = '[{"name": "Fluency", "definition": "It reads well."}, {"name": "Truth"
 @pytest.mark.parametrize(
     ("text", "kept"),
     [
-        (LISTED, TWO),
-        (f'{{"criteria": {LISTED}}}', TWO),
-        (f'{{"criteria": {LISTED[:-2]}', TWO),
-        (f"```json\n{LISTED}\n```", TWO),
-        ('{"Fluency": "It reads well.", "Truth": "True."}', TWO),
+        (LISTED, TWO), (f'{{"criteria": {LISTED}}}', TWO), (f'{{"criteria": {LISTED[:-2]}', TWO),
+        (f"```json\n{LISTED}\n```", TWO), ('{"Fluency": "It reads well.", "Truth": "True."}', TWO),
         ("1. Fluency: It reads well.\n2. Truth: True.", TWO),
         ("- **Fluency**: It reads well.\n- **Truth**: True.", TWO),
         ("* *Fluency* – It reads well.\n* *Truth* – True.", TWO),
@@ -380,7 +357,7 @@ LISTED = '[{"name": "Fluency", "definition": "It reads well."}, {"name": "Truth"
         *((nothing, []) for nothing in ("", "COMPLETE", "I cannot do that.", "[]", "{}", '[{"name": 3}]', "[1, 2]")),
         ("[" * 5000, []),
     ],
-)
+)  # fmt: skip
 def test_criteria_are_read_from_json_and_from_lines(text: str, kept: list[Criterion]) -> None:
     assert read_criteria_list(text) == kept
 

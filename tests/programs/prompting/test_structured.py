@@ -37,22 +37,12 @@ def test_data_are_laid_out(text: str, listing: str) -> None:
 
 
 OTHERS = [
-    "nation|gold\nfiji|3\nsamoa|1",
-    "name: The Fig\neatType: pub\nfood: Thai",
-    "",
-    "The summit (3,000 m, they say) was closed | and so was the road.",
-    "as shown[1], but not always[2]",
-    "He [the king] said yes, she [the queen] did too[sic]",
-    "[1]",
-    "[1, 2]",
-    "[ WP ] You wake up in a tower.",
-    "A: hi | B: hello",
-    "ls | sort | uniq",
-    "x = a | b | c\ny = d | e | f",
-    "x[0], y[1]",
-    "{'a': 1, 'b': 2}",
+    "nation|gold\nfiji|3\nsamoa|1", "name: The Fig\neatType: pub\nfood: Thai", "",
+    "The summit (3,000 m, they say) was closed | and so was the road.", "as shown[1], but not always[2]",
+    "He [the king] said yes, she [the queen] did too[sic]", "[1]", "[1, 2]", "[ WP ] You wake up in a tower.",
+    "A: hi | B: hello", "ls | sort | uniq", "x = a | b | c\ny = d | e | f", "x[0], y[1]", "{'a': 1, 'b': 2}",
     '{"a": ' * 5_000 + "1" + "}" * 5_000,
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", OTHERS)
