@@ -5,13 +5,9 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from command_line import cli, compile_, fake, judge_file, labels_of, own_cache, rows_file, server, spawn, started, until
 from hypothesis import HealthCheck, settings
 
-__all__ = [
-    "cli", "compile_", "fake", "judge_file", "labels_of", "own_cache", "rows_file", "server", "spawn", "started",
-    "until",
-]  # fmt: skip
+pytest_plugins = ["command_line"]
 
 # No test writes references into the user's own store.
 os.environ["JUDGESMITH_REFERENCES"] = str(Path(tempfile.mkdtemp(prefix="judgesmith-")) / "references.sqlite")

@@ -10,6 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from json_lines import lines, write
 
 from judgesmith.testing.server import Server, judging, make_rows, own_environment, running_server
 
@@ -20,12 +21,16 @@ FILES: dict[str, str] = dict(re.findall(r"```\w+\n# (\S+)\n(.*?)```", TEXT, re.D
 COMMAND = "import sys; from judgesmith.cli.main import main; sys.argv[0] = 'judgesmith'; main()"
 
 
-def python(*arguments: str | Path, folder: Path, site: Path | None = None) -> subprocess.CompletedProcess[str]:
+def python(
+    *arguments: str | Path, folder: Path, site: Path | None = None, code: int = 0
+) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join([*([str(site)] if site else []), *filter(None, [os.environ.get("PYTHONPATH")])])
-    return subprocess.run(
+    done = subprocess.run(
         [sys.executable, *map(str, arguments)], cwd=folder, env=os.environ | {"PYTHONPATH": path},
         capture_output=True, text=True, timeout=300,
     )  # fmt: skip
+    assert done.returncode == code, (done.stdout + done.stderr)[-3000:]
+    return done
 
 
 @pytest.fixture(scope="module")
@@ -38,11 +43,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, body in FILES.items():
         if not name.startswith("test_"):
             (package / name).write_text(body, encoding="utf-8")
-    done = python(
+    python(
         "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--no-build-isolation", "--target", target,
         package, folder=package,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-2000:]
     assert {path.name for path in target.glob("*.py")} == {
         name for name in FILES if name.endswith(".py") and not name.startswith("test_")
     }
@@ -64,9 +68,7 @@ def labels(tmp_path: Path) -> Path:
         {"id": r.id, "source": r.source, "output": r.output, "doc_id": r.doc_id, "score": r.scores["overall"]}
         for r in make_rows(12, 2, lambda n: n * 37 % 101)
     ]
-    path = tmp_path / "labels.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
+    return write(tmp_path / "labels.jsonl", rows)
 
 
 def test_every_example_is_here_and_short() -> None:
@@ -81,12 +83,11 @@ def test_every_example_is_here_and_short() -> None:
 def test_the_judge_and_the_optimizer_compile_and_score(
     site: Path, server: Server, labels: Path, tmp_path: Path
 ) -> None:
-    done = python(
+    python(
         "-c", COMMAND, "compile", labels, "--lm", "openai/fake", "--api-base", server.base, "--scale", "0", "100",
         "--method", "readers", "--readers", "a lawyer,a child,a poet", "--optimizer", "shortest",
         "-o", tmp_path / "judge.json", "--json", folder=tmp_path, site=site,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-2000:]
     saved = json.loads((tmp_path / "judge.json").read_text(encoding="utf-8"))
     assert saved["program"]["kind"] == "readers"
     assert "a poet" in json.dumps(saved["program"])
@@ -95,13 +96,11 @@ def test_the_judge_and_the_optimizer_compile_and_score(
     assert any("You are a poet." in ask.text for ask in server.judged)
     assert any(ask.shown for ask in server.judged)
 
-    done = python(
+    python(
         "-c", COMMAND, "score", labels, "--judge", tmp_path / "judge.json", "--api-base", server.base,
         "-o", tmp_path / "scored.jsonl", folder=tmp_path, site=site,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-2000:]
-    scored = [json.loads(line) for line in (tmp_path / "scored.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert len(scored) == 24
+    assert len(lines(tmp_path / "scored.jsonl")) == 24
 
 
 READ = """
@@ -119,20 +118,17 @@ assert "plug-ins" in {recipe.name for recipe in recipes}, recipes
 
 def test_the_reading_is_weighed_beside_the_others(site: Path, tmp_path: Path) -> None:
     path = os.pathsep.join([str(site), str(Path(__file__).parent / "support")])
-    done = python("-c", READ, folder=tmp_path, site=Path(path))
-    assert done.returncode == 0, done.stderr[-2000:]
+    python("-c", READ, folder=tmp_path, site=Path(path))
 
 
 def test_the_command_is_a_command(site: Path, labels: Path, tmp_path: Path) -> None:
     done = python("-c", COMMAND, "outputs", labels, "--json", folder=tmp_path, site=site)
-    assert done.returncode == 0, done.stderr[-2000:]
     assert json.loads(done.stdout) == {"outputs": 24, "documents": 12}
     assert "outputs" in python("-c", COMMAND, "--help", folder=tmp_path, site=site).stdout
 
 
 def test_without_the_package_its_names_are_unknown(labels: Path, tmp_path: Path) -> None:
-    done = python("-c", COMMAND, "compile", labels, "--method", "readers", "--dry-run", folder=tmp_path)
-    assert done.returncode == 2
+    done = python("-c", COMMAND, "compile", labels, "--method", "readers", "--dry-run", folder=tmp_path, code=2)
     assert "'readers'" in done.stderr
 
 
@@ -142,11 +138,10 @@ def test_texts_are_perturbed_by_the_example(site: Path, server: Server, labels: 
 
     lm = language_model("openai/fake", connection=Connection(server.base))
     ActiveCritic("vanilla", explain="before", reading="said", lm=lm).save(tmp_path / "judge.json")
-    done = python(
+    python(
         "-c", COMMAND, "discern", tmp_path / "judge.json", labels, "--perturb", "echo", "--api-base", server.base,
         "-o", tmp_path / "pairs.jsonl", folder=tmp_path, site=site,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-2000:]
     assert any(re.search(r"\b(\w+) \1\b", ask.judged.replace("again again", "")) for ask in server.judged)
     assert "echo" in (tmp_path / "pairs.jsonl").read_text(encoding="utf-8")
 
@@ -154,6 +149,5 @@ def test_texts_are_perturbed_by_the_example(site: Path, server: Server, labels: 
 def test_the_examples_pass_the_contract_suites(site: Path, tmp_path: Path) -> None:
     (tmp_path / "test_parts_of_mine.py").write_text(FILES["test_parts_of_mine.py"], encoding="utf-8")
     done = python("-m", "pytest", "-q", "-p", "no:cacheprovider", "-n0", tmp_path, folder=tmp_path, site=site)
-    assert done.returncode == 0, done.stdout[-3000:]
     passed = re.search(r"(\d+) passed", done.stdout)
     assert passed is not None and int(passed[1]) > 30

@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from json_lines import write
-from written import lines
+from json_lines import lines, write
 
 from judgesmith.datasets import read_labels
 

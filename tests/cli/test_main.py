@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from json_lines import lines
 from patience import HANG
-from written import lines
 
 import judgesmith
 

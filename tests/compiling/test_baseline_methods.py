@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from written import lines
+from json_lines import lines
 
 from judgesmith.scoring.scoring import journal_of
 

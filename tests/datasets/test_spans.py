@@ -1,12 +1,12 @@
 """Marked spans in three notations, checked against their texts."""
 
-import json
 import math
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from json_lines import write
 
 from judgesmith.datasets.spans import SEVERITIES, Span, _token_places, read_spans
 from judgesmith.errors import LabelsError
@@ -14,12 +14,7 @@ from judgesmith.errors import LabelsError
 
 @pytest.fixture
 def spans_file(tmp_path: Path):
-    def write(*records: object) -> Path:
-        path = tmp_path / "set.spans.jsonl"
-        path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
-        return path
-
-    return write
+    return lambda *records: write(tmp_path / "set.spans.jsonl", records)
 
 
 TEXT = "The pub's food is  cheap (£5)."

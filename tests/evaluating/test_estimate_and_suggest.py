@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from json_lines import write
-from written import lines
+from json_lines import lines, write
 
 from judgesmith.scoring.scoring import mark_deferred
 

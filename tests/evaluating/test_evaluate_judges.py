@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from json_lines import write
+from json_lines import lines, write
 from patience import HANG
-from written import lines
 
 from judgesmith.optimizers.examples import row_key
 from judgesmith.programs.active_critic.critic import ActiveCritic

@@ -9,9 +9,8 @@ from typing import Any
 
 import httpx
 import pytest
-from json_lines import write
+from json_lines import lines, write
 from labelling import HOSTILE, Labelling, rows_to_label
-from written import lines
 
 pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")

@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from json_lines import write
+from json_lines import lines, write
 from labelling import HOSTILE, rows_to_label
-from written import lines
 
 from judgesmith import read_labels
 from judgesmith.datasets.spans import read_spans

@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 from browser import Browser, Tab, browser, needs_browser
-from json_lines import write
+from json_lines import lines, write
 from labelling import HOSTILE, Labelling, rows_to_label
-from written import lines
 
 pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")

@@ -3,7 +3,6 @@ own), axe-core finds no serious violation in light and dark, and the console sta
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 from browser import Browser, Tab, browser, needs_browser
+from json_lines import write
 from labelling import Labelling
 from large_pages import large_report
 from pages import FILES, OUTPUTS, SOURCE, evaluation_page
@@ -73,10 +73,9 @@ def test_the_label_page_is_fit_to_be_shown(name: str, browser: Browser, axe: str
     pytest.importorskip("fastapi")
     keys, shown = LABELLING[name]
     (tmp_path / "guide.md").write_text(f"# Faithfulness\n\n5 says nothing that the source does not say\n{SOURCE}\n")
-    rows = tmp_path / "rows.jsonl"
     made = [{"id": f"r{k}", "source": SOURCE, "output": OUTPUTS[k], "doc_id": f"d{k // 2}", "system": "ab"[k % 2]}
             for k in range(len(OUTPUTS))]  # fmt: skip
-    rows.write_text("".join(json.dumps(row) + "\n" for row in made))
+    rows = write(tmp_path / "rows.jsonl", made)
     kind = name if name in ("spans", "preference") else "score"
     store = ("--store", tmp_path / "s.sqlite", "--guidelines", tmp_path / "guide.md", "--no-browser", "--kind", kind)
     tab = browser.tab(Labelling(spawn("label", rows, *store)).address)

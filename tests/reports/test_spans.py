@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import html
 import json
@@ -17,7 +18,6 @@ from browser import Browser, browser, needs_browser
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from json_lines import write
-from packed import unpacked
 from parsed import Page, check_that_nothing_runs
 
 from judgesmith.reports.rows import mean_of, pieces, read_scored, summarise
@@ -40,6 +40,11 @@ HARD = {
     "breaks": "\nfirst\r\nsecond\rthird\n\n\ttabbed   spaced \n",
     "long": " ".join(f"word{i} 🙂" for i in range(2000))[:20_000],
 }  # fmt: skip
+
+
+def unpacked(words: str) -> Any:
+    """The data of a page, from the words of its script."""
+    return json.loads(gzip.decompress(base64.b64decode(words)))
 
 
 def error(output: str, start: int | None, end: int | None, **more: Any) -> dict[str, Any]:

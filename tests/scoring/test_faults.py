@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from json_lines import lines
 from misbehaving_server import Say, Server, saying
 from patience import HANG
-from written import lines
 
 ROW = re.compile(r"\brow(\d+)\b")
 SOON = {"Retry-After": "0.01"}

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from written import lines
+from json_lines import lines
 
 from judgesmith.errors import BudgetError, OptionError
 from judgesmith.parts import read_options

@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from json_lines import write
+from json_lines import lines, write
 from parrot import parrot
 from patience import HANG
-from written import lines
 
 import judgesmith as js
 from judgesmith.datasets.records import Row

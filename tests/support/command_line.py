@@ -13,18 +13,38 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from loopback import fake, labels_of, own_cache, server
+from json_lines import write
 from patience import HANG
 
 from judgesmith.cli import main as command_line
+from judgesmith.datasets.records import Labels
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.models.lm import Connection, language_model
-from judgesmith.testing.server import make_rows
+from judgesmith.testing import server as loopback
 
-__all__ = [
-    "cli", "compile_", "fake", "judge_file", "labels_of", "own_cache", "rows_file", "server", "spawn",
-    "started", "until",
-]  # fmt: skip
+
+@pytest.fixture
+def server() -> Iterator[loopback.Server]:
+    with loopback.running_server() as made:
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Every test has its own cache of calls, and no model or server from the environment."""
+    return loopback.own_environment(monkeypatch, tmp_path)
+
+
+@pytest.fixture
+def labels_of() -> Callable[..., Labels]:
+    """labels_of(documents, per_document, score): scores by row number, on 0..100."""
+    return loopback.make_labels
+
+
+@pytest.fixture
+def fake() -> Any:
+    """The server's names, for tests that make answers of their own."""
+    return loopback
 
 
 @dataclass(frozen=True)
@@ -109,15 +129,14 @@ def rows_file(tmp_path: Path) -> Callable[..., Path]:
 
     def make(rows: int, name: str = "rows.jsonl", *, scored: bool = True, prefix: str = "") -> Path:
         made = []
-        for n, row in enumerate(make_rows(-(-rows // 4), 4, lambda n: n * 37 % 101)[:rows]):
+        for n, row in enumerate(loopback.make_rows(-(-rows // 4), 4, lambda n: n * 37 % 101)[:rows]):
             output = prefix + " ".join(reversed(row.output.split())) if prefix else row.output
             record = {"id": row.id, "source": prefix + row.source, "output": output, "doc_id": prefix + row.doc_id}
             made.append(record | ({"score": n * 37 % 101} if scored else {}))
         path = tmp_path / name
-        if path.suffix == ".csv":
-            pd.DataFrame(made).to_csv(path, index=False)
-        else:
-            path.write_text("".join(json.dumps(record) + "\n" for record in made))
+        if path.suffix != ".csv":
+            return write(path, made)
+        pd.DataFrame(made).to_csv(path, index=False)
         return path
 
     return make

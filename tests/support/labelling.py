@@ -1,6 +1,5 @@
 """`judgesmith label` in a process of its own, and a page's requests to it."""
 
-import json
 import re
 import threading
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 import httpx
+from json_lines import write
 
 
 class Labelling:
@@ -49,8 +49,7 @@ def rows_to_label(path: Path, n: int = 30, **more: Any) -> Path:
                      "doc_id": f"d{i // 2}", "system": "ab"[i % 2]} | more)  # fmt: skip
     if n > 3:
         made[3]["output"] = HOSTILE
-    path.write_text("".join(json.dumps(row) + "\n" for row in made))
-    return path
+    return write(path, made)
 
 
 #: Markup, a turned line, a lone surrogate, emoji of several code points, another direction, and length.

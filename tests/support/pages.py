@@ -3,7 +3,6 @@ directions, rows without a score, and texts that are markup."""
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from json_lines import write
 
 from judgesmith.agreement.meta.evaluation import meta_evaluate
 from judgesmith.agreement.significance import Difference
@@ -94,16 +94,11 @@ def _record(k: int, rng: random.Random) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def scored(path: Path, n: int = 64) -> Path:
-    path.write_text("".join(json.dumps(record) + "\n" for record in records(n)), encoding="utf-8")
-    return path
-
-
 # The pages -----------------------------------------------------------------------------------------------------------
 
 
 def report_page(_: Path, place: Path) -> str:
-    return spans.render(read_scored(scored(place / "rows.scored.jsonl"), human="score"))
+    return spans.render(read_scored(write(place / "rows.scored.jsonl", records()), human="score"))
 
 
 def evaluation_page(_: Path, __: Path, n: int = 96) -> str:
@@ -241,8 +236,7 @@ def browse_page(page: Path, place: Path) -> str:
         path.parent.mkdir(parents=True, exist_ok=True)
         made.save(str(path))
         marks.append(next(j for j in folder.browse(place).judges if j.path == f"{name}.json").version.fingerprint)
-    lines = [record | {"judge": marks[k % 2]} for k, record in enumerate(records(40))]
-    (place / f"{LONG}.scored.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    write(place / f"{LONG}.scored.jsonl", (r | {"judge": marks[k % 2]} for k, r in enumerate(records(40))))
     kept = [*runs(marks[0]), *runs(marks[0], changed=False)[3:5]], runs(marks[1]), runs("f" * 12)[:3]
     for name, some in zip(("sentinels", LONG, "gone"), kept, strict=True):
         for run in some:
@@ -252,8 +246,8 @@ def browse_page(page: Path, place: Path) -> str:
     (place / "study" / "config.yaml").write_text("study: labels\n")
     (place / "study" / "study.html").write_text("x")
     done = {"arm": LONG, "model": "openai/gpt-4o-mini", "train": 10, "status": "done", "q": 1.0, "calls": 50}
-    cells = [done, done | {"arm": "none", "q": 0.2}, {"status": "failed", "reason": "down"}]
-    (place / "study" / "results.jsonl").write_text("".join(json.dumps(cell) + "\n" for cell in cells))
+    cells = (done, done | {"arm": "none", "q": 0.2}, {"status": "failed", "reason": "down"})
+    write(place / "study" / "results.jsonl", cells)
     return browsing.render(folder.browse(place), page)
 
 

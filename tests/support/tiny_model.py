@@ -19,26 +19,16 @@ def write_tiny_model(path: Path, texts: list[str], *, seed: int = 0) -> Path:
     tokens, merges = _tokenizer(texts)
     rng = np.random.default_rng(seed)
     writer = gguf.GGUFWriter(str(path), "llama")
-    writer.add_context_length(CONTEXT)
-    writer.add_embedding_length(WIDTH)
-    writer.add_block_count(LAYERS)
-    writer.add_feed_forward_length(INNER)
-    writer.add_head_count(HEADS)
-    writer.add_head_count_kv(GROUPS)
-    writer.add_rope_dimension_count(WIDTH // HEADS)
-    writer.add_layer_norm_rms_eps(1e-5)
-    writer.add_rope_freq_base(10000.0)
-    writer.add_vocab_size(len(tokens))
-    writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("smollm")
-    writer.add_token_list(tokens)
-    writer.add_token_types([3] * 3 + [1] * (len(tokens) - 3))
-    writer.add_token_merges(merges)
-    writer.add_bos_token_id(1)
-    writer.add_eos_token_id(2)
-    writer.add_unk_token_id(0)
-    writer.add_add_bos_token(False)
-    writer.add_chat_template(CHAT)
+    about: dict[str, Any] = {
+        "context_length": CONTEXT, "embedding_length": WIDTH, "block_count": LAYERS, "feed_forward_length": INNER,
+        "head_count": HEADS, "head_count_kv": GROUPS, "rope_dimension_count": WIDTH // HEADS,
+        "layer_norm_rms_eps": 1e-5, "rope_freq_base": 10000.0, "vocab_size": len(tokens), "tokenizer_model": "gpt2",
+        "tokenizer_pre": "smollm", "token_list": tokens, "token_types": [3] * 3 + [1] * (len(tokens) - 3),
+        "token_merges": merges, "bos_token_id": 1, "eos_token_id": 2, "unk_token_id": 0, "add_bos_token": False,
+        "chat_template": CHAT,
+    }  # fmt: skip
+    for name, value in about.items():
+        getattr(writer, f"add_{name}")(value)
 
     def tensor(name: str, *shape: int, scale: float = 1.0) -> None:
         writer.add_tensor(f"{name}.weight", rng.normal(0, scale * shape[-1] ** -0.5, shape).astype(np.float32))
@@ -56,9 +46,8 @@ def write_tiny_model(path: Path, texts: list[str], *, seed: int = 0) -> Path:
             tensor(f"blk.{layer}.{name}", rows, columns)
         for name in ("attn_norm", "ffn_norm"):
             writer.add_tensor(f"blk.{layer}.{name}.weight", np.ones(WIDTH, np.float32))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
+    for part in ("header", "kv_data", "tensors"):
+        getattr(writer, f"write_{part}_to_file")()
     writer.close()
     return path
 

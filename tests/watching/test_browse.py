@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from json_lines import write
 
 from judgesmith.programs import artifact
 from judgesmith.programs.pointwise.direct import DirectScorer
@@ -45,15 +46,14 @@ def folder(tmp_path: Path) -> Path:
         {"id": str(k), "output": HOSTILE, "score": k % 5 + 1, "judge": mark, "verdict": {"score": k % 5 + 1}}
         for k in range(10)
     ]
-    (made / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write(made / "rows.jsonl", rows)
     (made / f"{HOSTILE[:8]}.jsonl").write_text('{"id": "a", "verdict": {"score": 1}}\nno json\n')
     (made / "cut.json").write_text('{"format": "judgesmith.judge/1", "program"')
     (made / "other.json").write_text('{"a": 1}')
     (made / ".hidden.jsonl").write_text('{"verdict": ')
     (made / "study" / "config.yaml").write_text("study: labels\n")
     done = {"arm": HOSTILE, "model": "m", "train": 10, "status": "done", "q": 1.0, "calls": 50}
-    lines = [done, done | {"q": 2.0}, {"status": "failed", "reason": "down"}]
-    (made / "study" / "results.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    write(made / "study" / "results.jsonl", (done, done | {"q": 2.0}, {"status": "failed", "reason": "down"}))
     return made
 
 

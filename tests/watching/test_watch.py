@@ -11,6 +11,7 @@ import pytest
 import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from json_lines import write
 
 from judgesmith.agreement import drift
 from judgesmith.agreement.drift import more_failed, new_rows, rank_p, same_rows, threshold
@@ -76,9 +77,7 @@ def test_new_rows_are_compared_with_the_first_ones(watch: Any, tmp_path: Path) -
              "verdict": {"explanation": "", "failure": None, "score": of(i)}}
             for i in range(120)
         ]  # fmt: skip
-        path = tmp_path / f"{name}.jsonl"
-        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-        return path
+        return write(tmp_path / f"{name}.jsonl", lines)
 
     usual = scored("a", lambda i: 20 + i % 50)
     assert watch("--scored", usual).code == 0  # the first one, which others are compared with

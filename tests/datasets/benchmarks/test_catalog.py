@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from json_lines import lines
 from misbehaving_server import Say, Server
 from origins import STORY, SYNTHETIC, TALK, WIKI, origins
-from written import lines
 
 from judgesmith.datasets import read_labels
 from judgesmith.datasets.benchmarks import registry

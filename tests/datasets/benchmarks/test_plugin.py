@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from json_lines import write
 
 from judgesmith import parts
 from judgesmith.datasets import read_labels
@@ -41,13 +42,8 @@ def plugin(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], None]:
     return declare
 
 
-def write(path: Path) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in ROWS), encoding="utf-8")
-    return path
-
-
 def test_a_set_with_its_rows_in_the_package(plugin: Callable[[Any], None], tmp_path: Path) -> None:
-    plugin(replace(CARD, file=write(tmp_path / "letters.jsonl")))
+    plugin(replace(CARD, file=write(tmp_path / "letters.jsonl", ROWS)))
     (card,) = catalog.list_benchmarks()
     assert card.about == CARD.title
     assert catalog.locate("letters") == catalog.Place("package", tmp_path / "letters.jsonl")

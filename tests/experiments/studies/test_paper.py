@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from written import lines
+from json_lines import lines
 
 from judgesmith import presets
 from judgesmith.errors import OptionError

@@ -15,8 +15,8 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from json_lines import lines
 from patience import HANG
-from written import lines
 
 from judgesmith.agreement.correlation import CorrelationSum
 from judgesmith.agreement.objectives import Q

@@ -92,21 +92,13 @@ def catalog(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model_files, "CATALOG", dict(CATALOG))
 
 
-def tiny(behaviour: str, *packages: str) -> LocalModel:
+def tiny(behaviour: str, *packages: str) -> None:
     """Puts a model into the catalog whose repository behaves like this."""
-    model = LocalModel(
-        name="tiny",
-        title="",
-        filename="tiny.gguf",
-        licence="CC0-1.0",
-        bytes=len(CONTENT),
-        sha256=hashlib.sha256(CONTENT).hexdigest(),
-        repository=f"acme/{behaviour}",
-        revision="main",
+    model_files.CATALOG["tiny"] = LocalModel(
+        name="tiny", title="", filename="tiny.gguf", licence="CC0-1.0", bytes=len(CONTENT),
+        sha256=hashlib.sha256(CONTENT).hexdigest(), repository=f"acme/{behaviour}", revision="main",
         packages=packages or ("acme-absent==1.0",),
-    )
-    model_files.CATALOG["tiny"] = model
-    return model
+    )  # fmt: skip
 
 
 # The hub

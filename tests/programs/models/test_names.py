@@ -97,12 +97,8 @@ def test_no_name_is_sent_to_openai_for_want_of_an_address(provider: str, monkeyp
 
 
 def test_what_is_recorded_holds_no_address_and_no_path() -> None:
-    for name in (
-        "huggingface/https://evil.example/x",
-        "bedrock/arn:aws:bedrock:eu-west-1:123:x/y",
-        "x\x1b[2J",
-        "gguf:/a/b",
-    ):
+    hosts = ("huggingface/https://evil.example/x", "bedrock/arn:aws:bedrock:eu-west-1:123:x/y")
+    for name in (*hosts, "x\x1b[2J", "gguf:/a/b"):
         made = recorded(name)
         assert "evil" not in made and "arn" not in made and "/a" not in made and made.isprintable()
         assert not is_listed(made) and made != recorded(name + "2")

@@ -118,13 +118,9 @@ def test_a_model_that_is_not_pulled_names_both_commands(server: FakeOllama, name
     bare = name.removeprefix("ollama_chat/")
     with pytest.raises(ModelError) as failure:
         check_ollama(name)
-    for said in (
-        f"`judgesmith get ollama_chat/{bare}`",
-        f"`ollama pull {bare}`",
-        server.url,
-        "did you mean 'llama3.1:8b'?",
-    ):
+    for said in (f"`judgesmith get ollama_chat/{bare}`", f"`ollama pull {bare}`", server.url):
         assert said in str(failure.value)
+    assert "did you mean 'llama3.1:8b'?" in str(failure.value)
 
 
 # Asking it
