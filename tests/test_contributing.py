@@ -80,9 +80,7 @@ def test_every_example_is_here_and_short() -> None:
     assert max(len(line) for line in TEXT.splitlines()) <= 130
 
 
-def test_the_judge_and_the_optimizer_compile_and_score(
-    site: Path, server: Server, labels: Path, tmp_path: Path
-) -> None:
+def test_judge_and_optimizer_compile_and_score(site: Path, server: Server, labels: Path, tmp_path: Path) -> None:
     python(
         "-c", COMMAND, "compile", labels, "--lm", "openai/fake", "--api-base", server.base, "--scale", "0", "100",
         "--method", "readers", "--readers", "a lawyer,a child,a poet", "--optimizer", "shortest",

@@ -143,9 +143,7 @@ print(json.dumps({{"from": judgesmith.__file__, "count": len(public), "datasets"
         assert told["twice"] == []
 
 
-def test_the_installed_command_runs_finds_its_demonstration_data_and_imports_little(
-    installed: Path, tmp_path: Path
-) -> None:
+def test_the_installed_command_runs_finds_its_demo_data_and_imports_little(installed: Path, tmp_path: Path) -> None:
     code = """
 import sys
 import judgesmith.compiling.run

@@ -122,9 +122,7 @@ def test_objects_are_parts_too() -> None:
         things.register(Set("two", about=""))
 
 
-def test_the_modules_of_a_package_are_imported_when_a_part_is_first_asked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_package_is_imported_when_a_part_is_first_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = tmp_path / "shelf_of_things"
     (package / "deep").mkdir(parents=True)
     for name in ("__init__.py", "deep/__init__.py"):

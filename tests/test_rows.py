@@ -67,9 +67,7 @@ async def aitems(judge: Judge, rows: Any) -> list[str]:
 
 
 @pytest.mark.parametrize(("record", "row"), RECORDS, ids=NAMES)
-def test_a_record_is_the_same_row_through_every_door(
-    record: dict[str, Any], row: Item, judge: Judge, tmp_path: Path
-) -> None:
+def test_a_record_is_one_row_at_every_door(record: dict[str, Any], row: Item, judge: Judge, tmp_path: Path) -> None:
     file = tmp_path / "rows.jsonl"
     file.write_text(json.dumps(record) + "\n")
     expected = [repr(row)]

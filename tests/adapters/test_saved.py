@@ -53,9 +53,7 @@ def test_a_missing_framework_names_its_command(
         getattr(js, make)(**saved, **more)
 
 
-def test_a_module_that_a_framework_itself_lacks_is_not_taken_for_the_framework(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_module_a_framework_lacks_is_not_taken_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "broken_framework.py").write_text("import surely_not_installed")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ModuleNotFoundError, match="surely_not_installed"):

@@ -49,9 +49,7 @@ def test_compile_says_what_it_found(compile_: Any, rows_file: Rows, tmp_path: Pa
     assert "Traceback" not in done.err
 
 
-def test_compile_where_no_row_gets_a_score_is_no_success(
-    server: Any, fake: Any, compile_: Any, rows_file: Rows
-) -> None:
+def test_compile_where_no_row_has_a_score_is_no_success(server: Any, fake: Any, compile_: Any, rows_file: Rows) -> None:
     judging = fake.judging(lambda ask: 50)
     server.answer = lambda ask: "Not a chance." if ask.step == "score" else judging(ask)
     done = compile_(rows_file(32), "--task", "t", "--no-use-criteria")

@@ -53,9 +53,7 @@ def another(options: type[Options], name: str) -> Any:
 
 
 @pytest.mark.parametrize("kind", ["method", "optimizer"])
-def test_an_option_reaches_the_part_that_has_it_and_no_other(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_option_reaches_its_part_and_no_other(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     parts: dict[str, Any] = dict((judges if kind == "method" else optimizers).parts())
     for name, part in parts.items():

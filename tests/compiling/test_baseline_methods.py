@@ -80,9 +80,7 @@ def test_a_run_that_was_cut_off_or_limited_ranks_whole_documents(
     assert out.read_bytes() == whole
 
 
-def test_retry_failed_ranks_the_whole_document_again(
-    model: Any, fake: Any, ranked: Any, rows_file: Rows, tmp_path: Path
-) -> None:
+def test_retries_rank_whole_documents(model: Any, fake: Any, ranked: Any, rows_file: Rows, tmp_path: Path) -> None:
     rows, out, straight = rows_file(12), tmp_path / "out.jsonl", tmp_path / "straight.jsonl"
     good = model.answer
     model.answer = lambda ask: (

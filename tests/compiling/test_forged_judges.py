@@ -164,9 +164,7 @@ def opened(path: Path) -> Judge | None:
 @example(forged={**JUDGES[0], "scale": {"low": -1e308, "high": 1e308}})
 @example(forged={**JUDGES[0], "scale": {"low": False, "high": True}})
 @example(forged={**JUDGES[0], "provenance": {"x": "@nested 500@"}})
-def test_any_json_at_any_place_loads_or_is_refused_in_one_line(
-    forged: Any, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_any_json_anywhere_loads_or_is_one_line(forged: Any, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = folder / "judge.json"
     path.write_text(written(forged), encoding="utf-8")
     judge = opened(path)
@@ -223,9 +221,7 @@ def test_devices_pipes_and_folders_are_not_read(tmp_path: Path) -> None:
     assert len(caught) >= 3 and all("not a regular file" in reason for reason in caught[-2:])
 
 
-def test_no_more_is_read_than_a_judge_has_whatever_the_file_says_of_itself(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_more_is_read_than_a_judge_has_whatever_a_file_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "judge.json"
     path.write_bytes(b" " * 5000)
     monkeypatch.setattr(artifact, "LARGEST", 4096)

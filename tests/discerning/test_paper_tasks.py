@@ -158,9 +158,7 @@ def test_a_perfect_judge_reaches_the_most_that_the_texts_allow(preset: str, sett
 
 
 @pytest.mark.parametrize(("preset", "blind"), [(preset, name) for preset in DHP for name in expected(preset)])
-def test_a_judge_that_is_blind_to_one_perturbation_has_that_as_its_worst(
-    preset: str, blind: str, setting: Callable[..., Setting]
-) -> None:
+def test_what_a_judge_is_blind_to_is_its_worst(preset: str, blind: str, setting: Callable[..., Setting]) -> None:
     made = setting(preset)
     found = made.result(lambda metric, text, names: 2.0 if names - {blind} else 5.0)
     metrics, levels = len(made.how.metrics), expected(preset)
@@ -199,9 +197,7 @@ def test_what_a_judge_sees_rests_on_the_normalised_p(setting: Callable[..., Sett
 
 
 @pytest.mark.parametrize("preset", DHP)
-def test_the_papers_numbers_do_not_change_with_what_stands_beside_them(
-    preset: str, setting: Callable[..., Setting]
-) -> None:
+def test_the_papers_numbers_do_not_change_with_what_is_beside(preset: str, setting: Callable[..., Setting]) -> None:
     alone, mixed = setting(preset), setting(preset, "all")
 
     # Half of the scores are drawn, so that Holm's correction has something to correct.
@@ -225,9 +221,7 @@ def test_whose_a_perturbation_of_a_task_is() -> None:
 
 
 @pytest.mark.parametrize("preset", DHP)
-def test_without_a_writer_the_paper_has_no_d_for_what_its_model_made(
-    preset: str, setting: Callable[..., Setting]
-) -> None:
+def test_without_writer_the_paper_has_no_d_for_what_a_model_made(preset: str, setting: Callable[..., Setting]) -> None:
     made = setting(preset, "paper", False)
     found = made.result(perfect)
     written = {name for name in expected(preset) if name.partition(":")[0].endswith("-lm")}

@@ -166,9 +166,7 @@ def test_a_second_run_asks_nothing_and_one_after_a_kill_only_what_was_lost(
     assert len(server.judged) == 10
 
 
-def test_brief_scores_are_the_same_with_fewer_tokens(
-    discern: Any, server: Any, fake: Any, texts: Path, tmp_path: Path
-) -> None:
+def test_brief_scores_equal_for_fewer_tokens(discern: Any, server: Any, fake: Any, texts: Path, tmp_path: Path) -> None:
     def answer(ask: Any) -> str:
         if ask.step == "probe":
             return str(fake.sensible(ask))

@@ -223,9 +223,7 @@ def test_another_scale_and_another_aspect_are_said(evaluate: Any, people: Any, s
         ({"lm": {"model": "gguf:some.gguf", "sampling": {}}}, "give it with --lm gguf:PATH"),
     ],
 )
-def test_judges_that_cannot_be_used(
-    evaluate: Any, server: Any, rows_file: Rows, judge_file: Path, text: Any, says: str
-) -> None:
+def test_unusable_judges(evaluate: Any, server: Any, rows_file: Rows, judge_file: Path, text: Any, says: str) -> None:
     changed = json.dumps(json.loads(judge_file.read_text()) | text) if isinstance(text, dict) else text
     judge_file.unlink()
     if changed is not None:
@@ -236,9 +234,7 @@ def test_judges_that_cannot_be_used(
     assert says in line
 
 
-def test_rows_that_cannot_be_evaluated_cost_no_call(
-    evaluate: Any, server: Any, rows_file: Rows, judge_file: Path
-) -> None:
+def test_rows_that_cannot_be_used_cost_no_call(evaluate: Any, server: Any, rows_file: Rows, judge_file: Path) -> None:
     rows = write(rows_file(12), [row | {"score": 3} for row in lines(rows_file(12))])
     done = evaluate(rows, "--judge", judge_file)
     assert (done.code, server.asks) == (2, []) and "all 12 values are 3" in done.err

@@ -38,9 +38,7 @@ def shown(result: MetaEvaluation, width: int, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("width", [80, 100, 160])
-def test_no_line_is_too_long_and_no_word_is_broken(
-    several: MetaEvaluation, width: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lines_are_short_and_words_whole(several: MetaEvaluation, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = shown(several, width, monkeypatch)
     assert max(map(len, lines)) <= width
     text = "\n".join(lines)

@@ -70,9 +70,7 @@ def ask(proxy: CountingProxy, path: str = "/chat/completions", key: str | None =
 # --- the proxy --------------------------------------------------------------------------------------------------------
 
 
-def test_calls_and_tokens_are_counted_by_phase_and_a_used_up_search_is_refused(
-    proxied: CountingProxy, model: Server
-) -> None:
+def test_calls_and_tokens_count_by_phase_and_a_used_up_search_is_refused(proxied: CountingProxy, model: Server) -> None:
     answers = [ask(proxied) for _ in range(5)]
     assert [answer.status_code for answer in answers] == [200, 200, 200, 403, 403]
     assert len(model.bodies) == 3
@@ -93,9 +91,7 @@ def test_several_answers_are_as_many_calls(proxied: CountingProxy) -> None:
     assert proxied.counted["search"].calls == 3
 
 
-def test_the_model_is_asked_under_its_own_name_and_key_for_answers_of_bounded_length(
-    proxied: CountingProxy, model: Server
-) -> None:
+def test_a_model_is_asked_by_its_own_name_and_key_for_bounded_answers(proxied: CountingProxy, model: Server) -> None:
     ask(proxied)
     ask(proxied, max_completion_tokens=9)
     ask(proxied, max_tokens=4000, temperature=0.7)
@@ -248,9 +244,7 @@ def test_a_row_without_a_score_is_missing_and_not_zero(go: Callable[..., dict[st
         ("def compile_judge(job):\n    job['heldout'] = []\n    return len", "for each of the 12 held-out rows"),
     ],
 )
-def test_a_peer_that_fails_is_recorded_with_its_reason(
-    go: Callable[..., dict[str, Any]], code: str, reason: str
-) -> None:
+def test_a_failed_peer_is_recorded_with_its_reason(go: Callable[..., dict[str, Any]], code: str, reason: str) -> None:
     record = go(code)
     assert record["status"] == "failed"
     assert reason in record["reason"]
@@ -311,9 +305,7 @@ def test_two_runs_share_no_folder_and_what_is_kept_is_copied(tmp_path: Path) -> 
 # --- environments -----------------------------------------------------------------------------------------------------
 
 
-def test_an_environment_is_made_once_and_again_when_its_versions_change(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_environment_is_made_again_when_its_versions_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[list[str]] = []
 
     def pretend(command: list[str]) -> None:

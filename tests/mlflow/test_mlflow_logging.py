@@ -159,9 +159,7 @@ def one_line(done: Any) -> str:
 # -- a compiled judge as a run ----------------------------------------------------------------------------------------
 
 
-def test_a_run_holds_what_the_report_and_the_judge_say(
-    store: Store, compile_: Any, rows_file: Rows, tmp_path: Path
-) -> None:
+def test_a_run_holds_what_report_and_judge_say(store: Store, compile_: Any, rows_file: Rows, tmp_path: Path) -> None:
     done = compile_(rows_file(48), "--variant", "vanilla", "--seed", 3, "--mlflow", "trial", "--json")
     assert done.code == 0, done.err
     told = done.json
@@ -210,9 +208,7 @@ def test_neither_keys_nor_addresses_nor_labels_are_logged(
     assert not [text for text in unseen if text in logged]
 
 
-def test_nothing_is_imported_or_logged_unless_asked(
-    no_mlflow: None, compile_: Any, rows_file: Rows, tmp_path: Path
-) -> None:
+def test_nothing_is_imported_or_logged_unasked(no_mlflow: None, compile_: Any, rows_file: Rows, tmp_path: Path) -> None:
     done = compile_(rows_file(48), "--json")
     assert done.code == 0
     assert "mlflow" not in done.json
@@ -253,9 +249,7 @@ def test_an_experiment_that_was_deleted_or_has_no_name_is_refused(store: Store) 
 
 
 @pytest.mark.parametrize("broken", ["create_run", "log_batch", "log_text", "set_terminated"])
-def test_a_log_that_fails_loses_no_judge(
-    broken: str, store: Store, compile_: Any, rows_file: Rows, tmp_path: Path
-) -> None:
+def test_a_failed_log_loses_no_judge(broken: str, store: Store, compile_: Any, rows_file: Rows, tmp_path: Path) -> None:
     rows, store.broken = rows_file(48), broken
     done = compile_(rows, "--mlflow", "trial", "--json")
     assert done.code == 1

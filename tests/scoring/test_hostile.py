@@ -177,9 +177,7 @@ def test_rows_and_answers_reach_people_harmless(
     ],
     ids=lambda e: type(e).__name__,
 )  # fmt: skip
-def test_whatever_reaches_the_entry_point_is_one_line(
-    error: BaseException, cli: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_reaches_the_entry_is_one_line(error: BaseException, cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(**options: Any) -> int:
         raise error
 

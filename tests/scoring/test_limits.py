@@ -27,9 +27,7 @@ def score(cli: Any, judge_file: Path, server: Any) -> Callable[..., Any]:
     return run
 
 
-def test_max_calls_stops_score_and_the_same_command_goes_on(
-    server: Any, score: Any, rows_file: Rows, tmp_path: Path
-) -> None:
+def test_max_calls_stops_score_which_can_go_on(server: Any, score: Any, rows_file: Rows, tmp_path: Path) -> None:
     rows, out = rows_file(12), tmp_path / "out.jsonl"
     stopped = score(rows, "-o", out, "--max-calls", 8)
     assert stopped.code == 2

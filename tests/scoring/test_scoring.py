@@ -63,9 +63,7 @@ def test_repaired_answers_are_counted(server: Any, fake: Any, score: Any, rows_f
 # -- going on ---------------------------------------------------------------------------------------------------------
 
 
-def test_retry_failed_judges_only_what_has_no_score(
-    server: Any, fake: Any, score: Any, rows_file: Rows, tmp_path: Path
-) -> None:
+def test_retry_failed_judges_only_failures(server: Any, fake: Any, score: Any, rows_file: Rows, tmp_path: Path) -> None:
     broken = True
 
     def answer(ask: Any) -> Any:
@@ -93,9 +91,7 @@ def test_retry_failed_judges_only_what_has_no_score(
 
 @pytest.mark.parametrize("name", ["out.jsonl", "out.csv"])
 @pytest.mark.parametrize("cut", [1, 2, 30, 200])
-def test_a_file_that_was_cut_anywhere_is_mended(
-    name: str, cut: int, server: Any, fake: Any, score: Any, tmp_path: Path
-) -> None:
+def test_a_file_cut_anywhere_is_mended(name: str, cut: int, server: Any, fake: Any, score: Any, tmp_path: Path) -> None:
     out, awkward = tmp_path / name, {"n": [1], "ok": True, "x": None}
     records = [{"id": i, "output": f'r{i:03d} says "so",\nand more'} | awkward for i in range(12)]
     rows = write(tmp_path / "rows.jsonl", records)
@@ -167,9 +163,7 @@ def test_an_output_of_another_judge_or_input_is_refused(
         ("mine.csv", "no line break"),
     ],
 )  # fmt: skip
-def test_a_foreign_file_is_refused_and_left_as_it_is(
-    name: str, content: str, score: Any, rows_file: Rows, tmp_path: Path
-) -> None:
+def test_a_foreign_file_is_left_as_it_is(name: str, content: str, score: Any, rows_file: Rows, tmp_path: Path) -> None:
     mine = tmp_path / name
     mine.write_text(content)
     refused(score(rows_file(8), "-o", mine), "is not an output of `judgesmith score`")
@@ -342,9 +336,7 @@ def test_strange_texts_come_back_as_they_were(server: Any, fake: Any, score: Any
     assert score(rows, "-o", out).json["resumed"] == 4
 
 
-def test_rows_that_the_judge_learnt_from_are_marked(
-    cli: Any, server: Any, score: Any, rows_file: Rows, tmp_path: Path
-) -> None:
+def test_rows_judges_learnt_from_are_marked(cli: Any, server: Any, score: Any, rows_file: Rows, tmp_path: Path) -> None:
     rows, judge = rows_file(32), tmp_path / "compiled.json"
     done = cli(
         "compile", rows, "--lm", "openai/fake", "--api-base", server.base, "-o", judge, "--candidates", 1, "--json",

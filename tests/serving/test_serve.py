@@ -119,9 +119,7 @@ def children(process: Any) -> list[int]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds the workers in /proc")
-def test_several_processes_count_together_outlive_a_kill_and_finish_what_was_accepted(
-    running: Any, server: Any, held: Any, until: Any
-) -> None:
+def test_processes_count_together_outlive_kills_and_finish(running: Any, server: Any, held: Any, until: Any) -> None:
     at = running("--workers", 2, "--concurrency", 32)
     go = held(60)
 
@@ -156,9 +154,7 @@ def test_several_processes_count_together_outlive_a_kill_and_finish_what_was_acc
     assert at.process.wait(60) == 0
 
 
-def test_several_processes_that_cannot_start_or_share_say_why_once(
-    spawn: Any, cli: Any, judge_file: Path, tmp_path: Path
-) -> None:
+def test_processes_that_cannot_start_or_share_say_why(spawn: Any, cli: Any, judge_file: Path, tmp_path: Path) -> None:
     refused = cli("serve", judge_file, "--port", 0, "--workers", 4, "--concurrency", 3)
     assert (refused.code, "4 processes cannot share 3" in refused.err) == (2, True)
     process = spawn("serve", tmp_path / "absent.json", "--port", 0, "--workers", 2)

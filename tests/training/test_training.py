@@ -160,9 +160,7 @@ def synthetic(row: Any, errors: Any = ()) -> SyntheticRow:
     )  # fmt: skip
 
 
-def test_it_learns_to_mark_errors_which_llama_and_torch_write_alike(
-    trained: Trained, labels: js.Labels, tmp_path: Path
-) -> None:
+def test_it_marks_errors_which_llama_and_torch_write_alike(trained: Trained, labels: js.Labels, tmp_path: Path) -> None:
     bad = {"dreadful": 5.0, "poor": 3.0}
 
     def errors(text: str) -> list[SyntheticError]:

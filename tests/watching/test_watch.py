@@ -35,9 +35,7 @@ def names(run: Any) -> list[str]:
     return [test["name"] for test in run.json["found"] if test["alarm"]]
 
 
-def test_a_changed_model_is_found_and_an_unchanged_one_is_not(
-    watch: Any, server: Any, fake: Any, tmp_path: Path
-) -> None:
+def test_a_changed_model_is_found_an_unchanged_one_is_not(watch: Any, server: Any, fake: Any, tmp_path: Path) -> None:
     first = watch()
     assert (first.code, first.json["baseline"], first.json["runs"]) == (0, True, 3)
     assert len(server.judged) == 3 * 24  # never from the disk

@@ -248,9 +248,7 @@ def test_a_bad_download_is_one_clear_error_and_leaves_nothing(answer: Say, why: 
     assert resolve("wiki_da", fetch=True).is_file()
 
 
-def test_a_file_put_there_by_hand_needs_no_network_if_it_is_the_right_one(
-    origins: Server, monkeypatch: pytest.MonkeyPatch
-):
+def test_the_right_file_put_there_by_hand_needs_no_network(origins: Server, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(registry, "GITHUB", "http://127.0.0.1:9")
     with pytest.raises(LabelsError, match="Connection refused") as caught:
         resolve("sfres", fetch=True)

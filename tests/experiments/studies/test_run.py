@@ -466,9 +466,7 @@ def test_a_dry_run_asks_nothing_and_is_an_upper_bound(study: Any, server: Any, f
         assert record["calls"] + record["heldout_calls"] <= at_most[record["arm"]]
 
 
-def test_flags_win_over_the_file(
-    study: Any, folder: Path, tmp_path: Path, server: Any, cli: Any, rows_file: Any
-) -> None:
+def test_flags_win_over_a_file(study: Any, folder: Path, tmp_path: Path, server: Any, cli: Any, rows_file: Any) -> None:
     made = {
         "labels": str(rows_file(32)), "lm": "openai/fake", "api_base": server.base, "scale": [0, 100], "seeds": [3, 5],
         "variant": "vanilla", "explain": "before", "reading": "said", "output": str(folder), "baseline": "[red]a|b",
@@ -508,9 +506,7 @@ def test_flags_win_over_the_file(
         (("--optimizer", "magic"), "optimizer 'magic' is unknown; known: "),
     ],
 )  # fmt: skip
-def test_wrong_options_are_refused_in_one_line(
-    study: Any, server: Any, folder: Path, arguments: Any, part: str
-) -> None:
+def test_a_wrong_option_is_one_line(study: Any, server: Any, folder: Path, arguments: Any, part: str) -> None:
     refused(study("models" if "--optimizer" in arguments else "optimizers", *arguments, fast=False), part)
     assert server.asks == []
     assert not folder.exists()

@@ -210,9 +210,7 @@ def test_a_judge_for_log_probabilities_says_that_it_lacks_them(scripted: MakeScr
 # Failures
 
 
-def test_a_failed_comparison_leaves_its_level_out_and_too_few_are_no_score(
-    scripted: MakeScripted, tmp_path: Path
-) -> None:
+def test_a_failed_comparison_leaves_its_level_out_too_few_are_no_score(scripted: MakeScripted, tmp_path: Path) -> None:
     failing = {2}
 
     def odds(level: int, _: str) -> Any:

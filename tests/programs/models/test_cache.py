@@ -105,7 +105,7 @@ def test_a_second_connection_takes_no_lock_from_the_first(tmp_path: Path) -> Non
     first.close()
 
 
-def test_a_file_that_fails_in_mid_run_gives_one_warning_and_costs_only_the_cache(
+def test_a_failing_file_gives_one_warning_and_costs_the_cache(
     cache: CallCache, caplog: pytest.LogCaptureFixture
 ) -> None:
     cache.put(b"before", 1)

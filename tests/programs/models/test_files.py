@@ -136,9 +136,7 @@ def test_a_source_that_fails_is_named_and_the_next_one_delivers(
     assert model_path("tiny").read_bytes() == CONTENT
 
 
-def test_a_mirror_that_the_user_names_is_asked_after_the_hub(
-    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_users_mirror_is_asked_after_the_hub(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("JUDGESMITH_MODELS", f"{hub.url}/acme/mirror")
     tiny("missing")
@@ -152,9 +150,7 @@ def test_a_mirror_that_the_user_names_is_asked_after_the_hub(
         model_path("tiny")
 
 
-def test_a_models_folder_that_cannot_be_made_is_reported(
-    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_cannot_be_made_is_reported(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("JUDGESMITH_MODELS", str(tmp_path / "file" / "models"))
     tiny("good")
@@ -174,9 +170,7 @@ def test_a_file_that_is_wanted_twice_at_once_is_downloaded_once(hub: Hub, folder
 # What is already here
 
 
-def test_a_file_is_read_for_its_hash_once_and_again_when_it_changed(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_is_read_for_its_hash_once_and_again_when_changed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tiny("good")
     folder.mkdir()
     path = folder / "tiny.gguf"

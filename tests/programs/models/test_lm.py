@@ -194,9 +194,7 @@ def test_the_failure_of_a_shared_request_reaches_all_who_wait(serve: MakeServer)
 
 
 @pytest.mark.parametrize(("leaves", "sent"), [(0, 2), (1, 1)])
-def test_who_waits_can_be_cancelled_and_asks_for_itself_where_the_request_is(
-    serve: MakeServer, leaves: int, sent: int
-) -> None:
+def test_who_waits_can_be_cancelled_and_asks_where_the_request_is(serve: MakeServer, leaves: int, sent: int) -> None:
     server = serve(Say(wait=0.3))
     lm = model(server, cache=True)
 
@@ -423,9 +421,7 @@ def capable(*, logprobs: bool = True, schema: bool = True, system: bool = True) 
 @pytest.mark.parametrize("schema", [True, False])
 @pytest.mark.parametrize("system", [True, False])
 @pytest.mark.parametrize("cache", [True, False])
-def test_the_probe_finds_out_what_a_server_can_do(
-    serve: MakeServer, logprobs: bool, schema: bool, system: bool, cache: bool
-) -> None:
+def test_the_probe_finds_abilities(serve: MakeServer, logprobs: bool, schema: bool, system: bool, cache: bool) -> None:
     server = serve(capable(logprobs=logprobs, schema=schema, system=system))
     lm = model(server, cache=cache)
     assert engine.run(lm.capabilities()) == Capabilities(logprobs, schema, system, False)

@@ -179,9 +179,7 @@ def test_the_stubbed_network_sees_a_host(network: Network) -> None:
         assert network.reached(["openai/x"], Connection(api_base=f"http://{host}", attempts=1, cache=False)) == {host}
 
 
-def test_no_name_from_a_file_reaches_anything_but_its_providers_own_host(
-    network: Network, providers: list[str]
-) -> None:
+def test_no_name_of_a_file_reaches_anything_but_its_providers_own_host(network: Network, providers: list[str]) -> None:
     assert set(HOSTS) == set(LISTED)
     assert len(providers) > 100
     for provider in providers:
@@ -248,9 +246,7 @@ def places(part: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield from places(value, (*path, key))
 
 
-def test_no_text_of_a_file_opens_a_model_that_it_may_not_choose(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_text_of_a_file_opens_a_model_it_may_not_choose(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
 
     def note(name: str, *_: Any, **__: Any) -> Any:

@@ -98,9 +98,7 @@ def test_the_host_argument_wins_over_the_environment(server: FakeOllama, monkeyp
         list_ollama(url + "/elsewhere")
 
 
-def test_a_proxy_for_the_world_is_not_used_for_this_machine(
-    server: FakeOllama, closed_port: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_proxy_for_this_machine(server: FakeOllama, closed_port: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", closed_port)
     monkeypatch.setenv("http_proxy", closed_port)
     monkeypatch.delenv("NO_PROXY", raising=False)
@@ -291,9 +289,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("name", ["ollama_chat/qwen2.5:0.5b", "ollama/qwen2.5:0.5b", "ollama/library/qwen2.5:0.5b"])
-def test_weights_are_found_in_the_store_of_this_machine(
-    store: Path, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_weights_are_found_in_this_machines_store(store: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ollama_weights(name) == store / "blobs" / ("sha256-" + "ab" * 32)
     monkeypatch.setenv("OLLAMA_HOST", "http://gpu.example:11434")
     assert ollama_weights(name) is None

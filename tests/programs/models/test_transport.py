@@ -98,9 +98,7 @@ def test_statuses_that_pass_are_worth_another_try(serve: MakeServer, status: int
         (404, "none here.*check the name and --api-base"),
     ],
 )
-def test_a_refused_key_and_an_unknown_model_are_model_errors_that_show_no_key(
-    serve: MakeServer, status: int, why: str
-) -> None:
+def test_refused_keys_and_unknown_models_are_errors_that_show_no_key(serve: MakeServer, status: int, why: str) -> None:
     with pytest.raises(ModelError, match=f"openai/m: .*{why}") as caught:
         send(serve(Say(status, b'{"error": {"message": "none here"}}')).base)
     assert "sk-secret" not in str(caught.value)

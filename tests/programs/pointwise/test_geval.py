@@ -22,9 +22,7 @@ def is_score(messages: Any) -> bool:
     return "Judge fluency of the output" in messages[0]["content"]
 
 
-def test_steps_are_written_once_for_all_copies_and_stand_in_every_prompt(
-    scripted: MakeScripted, with_digits: Callable[..., Reply]
-) -> None:
+def test_steps_are_written_once_for_every_prompt(scripted: MakeScripted, with_digits: Callable[..., Reply]) -> None:
     score = with_digits("Score: 4", "4", {"4": 0.5, "5": 0.25, "1": 0.25})
     lm, transport = scripted([(is_steps, f"Sure:\n{STEPS}"), *[(is_score, score)] * 3], logprobs=True)
     judge = GEval("fluency", lm=lm)

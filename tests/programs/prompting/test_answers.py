@@ -49,9 +49,7 @@ REFUSED = [
 @pytest.mark.parametrize(
     ("text", "percent", "repaired"), [(*read, False) for read in ASKED_FORM] + [(*read, True) for read in REPAIRED]
 )
-def test_an_answer_that_means_one_thing_is_read_and_marked_where_it_was_repaired(
-    text: str, percent: float, repaired: bool
-) -> None:
+def test_an_unambiguous_answer_is_read_and_marked_where_repaired(text: str, percent: float, repaired: bool) -> None:
     read = read_overall(Reply(text), FIVE, BEFORE)
     assert (read.said, read.repaired, read.problem) == (percent, repaired, None)
     assert math.isnan(read.expected)  # no log-probabilities in this reply
