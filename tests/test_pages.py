@@ -16,7 +16,6 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 RESULTS = (ROOT / "experiments/RESULTS.md").read_text(encoding="utf-8")
 LINK = re.compile(r"\]\((?!\w+:)([^)\s#]*)(?:#([^)\s]*))?\)")
 
-
 words = script("words")
 PAGES = words.pages()
 NOTEBOOKS = sorted(SITE.rglob("*.ipynb"))
@@ -46,12 +45,9 @@ def test_the_pages_are_found() -> None:
     assert words.STYLE not in PAGES
 
 
-def test_the_readme_is_read_in_a_few_minutes() -> None:
+def test_the_readme_is_read_in_a_few_minutes_and_its_commands_are_there() -> None:
     assert len(README.split()) <= 700
     assert len(re.findall(r"!\[", README)) == 2
-
-
-def test_the_readmes_commands_are_there() -> None:
     make = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = re.findall(r"^\$ make (\w+)", README, re.MULTILINE)
     assert {"test", "demo", "docs"} <= set(targets)

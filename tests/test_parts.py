@@ -164,13 +164,9 @@ def test_a_missing_dependency_of_a_built_in_part_is_said_each_time() -> None:
     ],
 )  # fmt: skip
 def test_a_broken_plug_in_is_named_and_left_out(
-    source: str,
-    reason: str,
-    installed: Callable[..., None],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    source: str, reason: str, installed: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
-) -> None:
+) -> None:  # fmt: skip
     module = f"plugin_{abs(hash(source))}"
     (tmp_path / f"{module}.py").write_text(source)
     monkeypatch.syspath_prepend(tmp_path)
@@ -215,17 +211,15 @@ def test_options_describe_themselves() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (
-            {"sample": 3},
-            r"^--method x has no option 'sample' \(did you mean 'samples'\?\); it has reading, samples, heat",
-        ),
+        ({"sample": 3},
+         r"^--method x has no option 'sample' \(did you mean 'samples'\?\); it has reading, samples, heat"),
         ({"zzz": 3}, r"^--method x has no option 'zzz'; it has"),
         ({"samples": 0}, r"^--method x, samples: Input should be greater than or equal to 1; got 0$"),
         ({"reading": "sung"}, r"^--method x, reading: Input should be 'said' or 'expected'; got 'sung'$"),
         ({"heat": float("nan")}, r"^--method x, heat: .*finite number; got nan$"),
         ({"reading": "x" * 10_000}, r"^--method x, reading: "),
     ],
-)
+)  # fmt: skip
 def test_what_is_no_option_or_off_its_limits_is_refused(given: dict[str, Any], message: str) -> None:
     with pytest.raises(OptionError, match=message) as refused:
         read_options(Shown, given, "--method x")

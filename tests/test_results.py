@@ -20,7 +20,6 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted((ROOT / "experiments/results").glob("*.md"))
 DATA = sorted((ROOT / "experiments/results/data").glob("*.json"))
 
-
 tables = script("tables")
 
 

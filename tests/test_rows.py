@@ -22,10 +22,8 @@ RECORDS: list[tuple[dict[str, Any], Item]] = [
     ({"output": "x", "source": "s"}, Item("x", "s")),
     ({"output": "x", "prompt": "write a poem"}, Item("x", "write a poem")),
     ({"response": "x", "prompt": "p"}, Item("x", "p")), ({"Model Answer": "x", "User-Query": "q"}, Item("x", "q")),
-    (
-        {"output": "x", "source": "s", "retrieved_contexts": ["a", "b"], "ground_truth": "g"},
-        Item("x", "s", "[1] a\n[2] b", "g"),
-    ),
+    ({"output": "x", "source": "s", "retrieved_contexts": ["a", "b"], "ground_truth": "g"},
+     Item("x", "s", "[1] a\n[2] b", "g")),
     ({"output": "x", "contexts": '["a", "b"]'}, Item("x", "", "[1] a\n[2] b")),
     ({"output": "x", "context": ["a", "b"]}, Item("x", "", "[1] a\n[2] b")),
     ({"output": "x", "source": "s", "doc_id": "d7"}, Item("x", "s", group="d7")),
@@ -35,10 +33,8 @@ RECORDS: list[tuple[dict[str, Any], Item]] = [
     ({"output": "x", "source": {"a": 1}, "reference": ["one", "two"]}, Item("x", '{"a": 1}', None, "one\ntwo")),
     ({"output": "x", "source": float("nan"), "context": None}, Item("x")),
     ({"output": None, "source": "s"}, Item("", "s")), ({"messages": CHAT}, Item("In Rome.", "User: Where?")),
-    (
-        {"output": "In Paris.", "source": "s", "messages": CHAT},
-        Item("In Paris.", "s", "User: Where?\nAssistant: In Rome."),
-    ),
+    ({"output": "In Paris.", "source": "s", "messages": CHAT},
+     Item("In Paris.", "s", "User: Where?\nAssistant: In Rome.")),
     ({"source": CHAT, "output": "x"}, Item("x", "User: Where?\nAssistant: In Rome.")),
 ]  # fmt: skip
 NAMES = [", ".join(record) for record, _ in RECORDS]
@@ -85,20 +81,15 @@ def test_a_record_is_one_row_at_every_door(record: dict[str, Any], row: Item, ju
     )
 
 
-@pytest.mark.parametrize("record", [{}, {"source": "s"}, "text", None, 3, [1]])
-def test_what_has_no_output_is_refused(record: Any) -> None:
-    with pytest.raises(OptionError, match="output"):
+@pytest.mark.parametrize(
+    ("record", "why"),
+    [*((record, "output") for record in ({}, {"source": "s"}, "text", None, 3, [1])),
+     ({"output": "x", "question": "q", "article": "a"}, "'question' and 'article' could each be the source"),
+     ({"output": "x", "prompt": object()}, "'prompt' must be a text")],
+)  # fmt: skip
+def test_what_has_no_output_two_sources_or_no_text_in_a_cell_is_refused(record: Any, why: str) -> None:
+    with pytest.raises(OptionError, match=why):
         Item.of(record)
-
-
-def test_columns_that_fit_a_role_equally_well_are_refused_by_name() -> None:
-    with pytest.raises(OptionError, match="'question' and 'article' could each be the source"):
-        Item.of({"output": "x", "question": "q", "article": "a"})
-
-
-def test_a_cell_that_holds_no_text_is_refused_by_its_column() -> None:
-    with pytest.raises(OptionError, match="'prompt' must be a text"):
-        Item.of({"output": "x", "prompt": object()})
 
 
 def test_a_row_keeps_the_group_that_near_duplicates_gave_it() -> None:

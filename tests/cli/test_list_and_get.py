@@ -118,10 +118,14 @@ def test_get_shows_the_licence_first_and_takes_no_for_an_answer(origins: Server,
     assert "CC BY-NC-SA 4.0 [NON-COMMERCIAL]" in words(run("get", "wiki_da", answer="n\n").stderr)
 
 
-def test_get_without_anybody_to_ask_needs_yes(origins: Server):
+def test_get_without_anybody_to_ask_needs_yes_and_checks_all_names_before_it_fetches_any(origins: Server):
     result = run("get", "sfres")
     assert isinstance(result.exception, OptionError)
     assert "pass --yes" in str(result.exception)
+    for wrong, why in (("summeval", "cannot be fetched"), ("nothing", "there is no such set")):
+        result = run("get", "sfres", wrong, "--yes")
+        assert isinstance(result.exception, LabelsError)
+        assert why in str(result.exception)
     assert benchmarks.locate("sfres").kind == "fetchable"
 
 
@@ -129,10 +133,8 @@ def test_get_several_and_again_as_json(origins: Server):
     result = run("get", "bench/sfres", "sfhot", "sfres", "--yes", "--json")
     assert result.exit_code == 0
     done = json.loads(result.stdout)["sets"]
-    assert [(item["name"], item["fetched"], item["rows_here"]) for item in done] == [
-        ("bench/sfres", True, 12),
-        ("bench/sfhot", True, 12),
-    ]
+    shown = [(item["name"], item["fetched"], item["rows_here"]) for item in done]
+    assert shown == [("bench/sfres", True, 12), ("bench/sfhot", True, 12)]
     again = run("get", "sfres", "--json")  # nothing to ask, nothing to fetch
     assert [item["fetched"] for item in json.loads(again.stdout)["sets"]] == [False]
 
@@ -140,14 +142,6 @@ def test_get_several_and_again_as_json(origins: Server):
 def test_get_of_a_set_that_is_in_the_folder_says_so(folder: Path):
     said = f"bench/mqm_ted_ende: here already, 10 of 980 rows, {folder / 'mqm_ted_ende.jsonl'}"
     assert shown(run("get", "mqm_ted_ende")) == said
-
-
-def test_get_checks_all_names_before_it_fetches_any(origins: Server):
-    for wrong, why in (("summeval", "cannot be fetched"), ("nothing", "there is no such set")):
-        result = run("get", "sfres", wrong, "--yes")
-        assert isinstance(result.exception, LabelsError)
-        assert why in str(result.exception)
-    assert benchmarks.locate("sfres").kind == "fetchable"
 
 
 # -- aspects --

@@ -196,15 +196,12 @@ def test_a_server_that_is_down_or_refuses_the_key_is_one_line(
     assert not made.exists()
 
 
-def test_without_a_command_the_help_is_shown(cli: Any) -> None:
+def test_without_a_command_the_help_is_shown_and_a_traceback_on_request(cli: Any, monkeypatch: Any) -> None:
     done = cli()
     assert done.code == 2
     assert "Usage" in done.out + done.err
     done = cli("--version")
     assert (done.code, done.out) == (0, judgesmith.__version__ + "\n")
-
-
-def test_a_traceback_on_request(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUDGESMITH_DEBUG", "1")
     with pytest.raises(judgesmith.JudgesmithError):
         cli("show", "none.json")

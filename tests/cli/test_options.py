@@ -166,7 +166,7 @@ def test_a_run_of_its_own_defaults_is_the_default_run() -> None:
 # -- commands -----------------------------------------------------------------------------------------------------
 
 
-def test_the_help_shows_few_commands_by_what_they_are_for(cli: Any) -> None:
+def test_the_help_shows_few_commands_by_what_they_are_for_and_an_unknown_one_names_the_nearest(cli: Any) -> None:
     done = cli("--help")
     lines = [line.strip("│ ") for line in done.out.splitlines() if line.startswith("│ ")]
     commands = [line.split()[0] for line in lines if line and line.split()[0] in command_line.ORDER]
@@ -174,6 +174,7 @@ def test_the_help_shows_few_commands_by_what_they_are_for(cli: Any) -> None:
     assert len(ORDER) <= 14
     headings = [line.split()[1] for line in done.out.splitlines() if line.startswith("╭")]
     assert headings == ["Options", "Learn", "Use", "Trust", "Look", "Run"]
+    assert "did you mean 'compile'" in cli("compil").err
 
 
 @pytest.mark.parametrize("name", MOVED)
@@ -182,10 +183,6 @@ def test_a_command_that_moved_answers_with_its_new_name(name: str, cli: Any) -> 
     assert (done.code, done.out) == (2, "")
     (line,) = done.err.splitlines()
     assert line.startswith(f"`judgesmith {name}` is now `judgesmith {MOVED[name]}`")
-
-
-def test_an_unknown_command_names_the_nearest(cli: Any) -> None:
-    assert "did you mean 'compile'" in cli("compil").err
 
 
 class Weigh(Command, Rows):

@@ -1,5 +1,6 @@
 """A judge of whole documents on the command line: `--method pairs` over HTTP, and files of whole documents."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,25 +18,18 @@ def label(mark: str) -> int:
     return int(mark[1:]) * 37 % 101
 
 
-def comparing(fake: Any) -> Callable[[Any], Any]:
+def preferring(ask: Any) -> str:
     """A model that prefers the output with the higher label."""
-
-    def answer(ask: Any) -> Any:
-        if "Compared with output 1" not in ask.text:
-            return "4"  # the probe
-        return "Worse" if label(fake.marks(ask)[0]) > label(fake.marks(ask)[1]) else "Better"
-
-    return answer
+    if "Compared with output 1" not in ask.text:
+        return "4"  # the probe
+    first, second = map(label, re.findall(r"Summary (r\d{3})", ask.last))
+    return "Worse" if first > second else "Better"
 
 
 @pytest.fixture
-def model(server: Any, fake: Any) -> Any:
-    """The server as such a model, with log-probabilities: `fake.marks(ask)` are the two outputs' marks."""
-    import re
-
-    fake.marks = lambda ask: re.findall(r"Summary (r\d{3})", ask.last)
-    server.logprobs = True
-    server.answer = comparing(fake)
+def model(server: Any) -> Any:
+    """The server as such a model, with log-probabilities."""
+    server.logprobs, server.answer = True, preferring
     return server
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from json_lines import lines
 
 Rows = Callable[..., Path]
 
@@ -34,8 +35,7 @@ def test_error_spans_from_labels_to_a_report(
     out = tmp_path / "scored.jsonl"
     scored = cli("score", rows, "--judge", tmp_path / "made.json", "--api-base", server.base, "-o", out, "--json")
     assert (scored.code, scored.json["scored"]) == (0, 40)
-    for line in out.read_text().splitlines():
-        row = json.loads(line)
+    for row in lines(out):
         (error,) = row["verdict"]["errors"]
         assert row["output"][error["start"] : error["end"]] == error["text"] == row["id"]
     report = cli("report", out, "-o", tmp_path / "report.html")

@@ -71,9 +71,10 @@ class TestFormats:
         assert count_rows(tmp_path / name) == (None if name.endswith(".json") else 8)
 
     @pytest.mark.parametrize("source", [pd.DataFrame(records()), iter(records())], ids=["DataFrame", "iterator"])
-    def test_tables(self, source: Any) -> None:
+    def test_tables_whole_or_up_to_a_limit(self, source: Any) -> None:
         labels = read_labels(source)
         assert (labels.origin, labels.scores.tolist()) == ("<table>", SCORES)
+        assert len(read_labels(records(), limit=4, min_rows=4)) == 4
 
     @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
     @pytest.mark.parametrize("name", ["l.csv", "l.jsonl", "l.json"])
@@ -103,9 +104,6 @@ class TestFormats:
         assert (first.doc_id, labels.groups) == ("d0", ["g"] * 4 + ["g2", "g2", "g3", "g3"])
         assert read_labels(tmp_path / "x.jsonl").aspect == "overall"
 
-    def test_limit(self) -> None:
-        assert len(read_labels(records(), limit=4, min_rows=4)) == 4
-
     def test_duplicates_share_a_group_and_are_warned_of(self) -> None:
         rows = [{**row, "doc_id": f"d{n}"} for n, row in enumerate(records(source_5="text 2", output_5="summary 2"))]
         labels = read_labels(rows, scale=(1, 5))
@@ -125,11 +123,9 @@ class TestAspectsAndScale:
         assert read_labels(FLAT, aspect="tone").scores.tolist() == [0, 1, 2, 0, 1, 2, 0, 1]
         assert message(FLAT, aspect="x").endswith("no aspect 'x'; pass --aspect with one of: flow, tone")
 
-    def test_a_plain_column_can_be_the_aspect(self) -> None:
+    def test_a_plain_column_can_be_the_aspect_and_a_chosen_score_column_names_it(self) -> None:
         rows = [{"output": f"o{n}", "Fluency": n % 2, "score": 9} for n in range(8)]
         assert read_labels(rows, aspect="fluency").scores.tolist() == [0, 1] * 4
-
-    def test_a_chosen_score_column_gives_the_aspect_its_name(self) -> None:
         rows = [{"output": f"o{n}", "q1": n % 2} for n in range(8)]
         assert read_labels(rows, columns={"score": "q1"}).aspect == "q1"
         assert read_labels(rows, columns={"score": "q1"}, aspect="tone").aspect == "tone"
@@ -312,13 +308,10 @@ def test_rows_of_what_cannot_be_read_are_not_counted(tmp_path: Path, name: str, 
 
 def test_the_mean_of_several_aspects_is_an_overall_score(tmp_path: Path) -> None:
     rows = [
-        {
-            "source": f"text {n}",
-            "output": f"summary {n}",
-            "scores": {"coherence": 1 + n % 5, "fluency": 5, "length": 90},
-        }
+        {"source": f"text {n}", "output": f"summary {n}",
+         "scores": {"coherence": 1 + n % 5, "fluency": 5, "length": 90}}
         for n in range(1, 12)  # fluency is the same everywhere, and the mean is not
-    ]
+    ]  # fmt: skip
     del rows[4]["scores"]["fluency"]  # type: ignore[attr-defined]
     labels = read_labels(iter(rows), aspect="mean:coherence,fluency", scale=(1, 5))
     assert (labels.aspect, labels.kind, len(labels)) == ("overall", "score", 10)

@@ -22,17 +22,12 @@ TEXT = "The pub's food is  cheap (£5)."
 
 def test_places_in_characters(spans_file) -> None:
     path = spans_file(
-        {
-            "id": "a",
-            "output": TEXT,
-            "errors": [
-                {"start": 4, "end": 9, "text": "pub's", "severity": "Major", "category": "Style", "explanation": "why"},
-                {"start": None, "end": None, "text": "the area", "severity": 5},
-                {"start": 3, "end": 3},
-            ],
-        },
+        {"id": "a", "output": TEXT, "errors": [
+            {"start": 4, "end": 9, "text": "pub's", "severity": "Major", "category": "Style", "explanation": "why"},
+            {"start": None, "end": None, "text": "the area", "severity": 5}, {"start": 3, "end": 3},
+        ]},
         {"id": 7, "errors": [{"text": "an omission needs no text"}]},
-    )
+    )  # fmt: skip
     (marked,) = read_spans(path).people.values()
     placed, omission, nowhere = marked["a"]
     assert placed == Span("pub's", 4, 9, 4.0, "Style", "why", "exact")
@@ -111,17 +106,13 @@ def test_several_people(spans_file) -> None:
         ({"id": "a", "output": "The bar.", "errors": []}, "they differ from character 4 on"),
         ({"id": "a", "errors": [{"target": "The <v>bar</v>."}]}, "they differ from character 4 on"),
         ({"id": "a", "tokenized": "The bar .", "errors": []}, "are not the words of the text"),
-        (
-            {"id": "a", "tokenized": TEXT, "errors": [{"start": 0, "end": 1}]},
-            "tokens 0..1 are not among the 6; they count",
-        ),
-        (
-            {"id": "a", "tokenized": TEXT, "errors": [{"start": 1, "end": 1, "tokens": "food"}]},
-            "are 'The' and not 'food'",
-        ),
+        ({"id": "a", "tokenized": TEXT, "errors": [{"start": 0, "end": 1}]},
+         "tokens 0..1 are not among the 6; they count"),
+        ({"id": "a", "tokenized": TEXT, "errors": [{"start": 1, "end": 1, "tokens": "food"}]},
+         "are 'The' and not 'food'"),
         ({"id": "b", "errors": [{"start": 0, "end": 1}]}, "the text of 'b' is not known"),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_record_is_refused_with_its_place(spans_file, record: dict[str, object], words: str) -> None:
     path = spans_file({"id": "first", "output": "x", "errors": []}, record)
     with pytest.raises(LabelsError, match=words) as raised:

@@ -72,7 +72,7 @@ def as_json(run: Run, *arguments: object) -> dict[str, Any]:
 # Sources -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_scored_file(run: Run, scored: Path) -> None:
+def test_a_scored_file_whole_and_without_a_system(run: Run, scored: Path) -> None:
     found = as_json(run, scored, "--human", "score")
     cell = found["judges"]["mine"]["score"]["pooled"]["spearman"]
     assert cell["n"] == 60 and cell["low"] < cell["value"] < cell["high"]
@@ -81,6 +81,9 @@ def test_a_scored_file(run: Run, scored: Path) -> None:
     shown = run(scored).stdout
     for words in ("60 rows", "11 documents, 1 skipped", "5 systems", "95% intervals"):
         assert words in shown
+    found = as_json(run, scored, "--without-system", "s0")
+    assert found["judges"]["mine"]["overall"]["pooled"]["spearman"]["n"] == 48
+    assert {r["system"] for r in found["ranks"]} == {"s1", "s2", "s3", "s4"}
 
 
 def test_a_csv_of_scores_gives_the_same_numbers(run: Run, scored: Path, tmp_path: Path) -> None:
@@ -147,12 +150,6 @@ def test_labels_from_another_file(run: Run, tmp_path: Path) -> None:
     assert found["judges"]["bare"]["overall"]["pooled"]["spearman"]["n"] == 60
 
 
-def test_a_system_can_be_left_out(run: Run, scored: Path) -> None:
-    found = as_json(run, scored, "--without-system", "s0")
-    assert found["judges"]["mine"]["overall"]["pooled"]["spearman"]["n"] == 48
-    assert {r["system"] for r in found["ranks"]} == {"s1", "s2", "s3", "s4"}
-
-
 def test_values_beside_the_file_are_columns_of_it(run: Run, tmp_path: Path) -> None:
     file = write(tmp_path / "set.jsonl", rows())
     values = [{"id": r["id"], "metrics": {"m.overall": r["score"], "score": -i}} for i, r in enumerate(rows()[:50])]
@@ -181,14 +178,9 @@ def test_rows_that_the_judge_learnt_from_are_said(run: Run, tmp_path: Path) -> N
 METRIC = "metric/bertscore:some/model,layer=9"
 
 
-@pytest.mark.parametrize(
-    ("text", "spec"), [(METRIC, (METRIC, METRIC)), (f"mine={METRIC}", ("mine", METRIC)), ("mine=a.b", ("mine", "a.b"))]
-)
-def test_signs_in_a_metrics_options_are_its_own(text: str, spec: tuple[str, str]) -> None:
-    assert Spec.parse(text) == Spec(*spec)
-
-
-def test_discern_takes_a_metric_with_options() -> None:
+def test_signs_in_a_metrics_options_are_its_own_in_discern_too() -> None:
+    for text, *spec in ((METRIC, METRIC, METRIC), (f"mine={METRIC}", "mine", METRIC), ("mine=a.b", "mine", "a.b")):
+        assert Spec.parse(text) == Spec(*spec)
     subject = open_subject(METRIC, None, Connection(), DiscernOptions())
     made: Any = subject.scorers["score"]
     assert (subject.name, made.chosen.settings()["layer"]) == (METRIC, 9)
@@ -198,34 +190,26 @@ def test_discern_takes_a_metric_with_options() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("joined", "change", "says"),
     [
-        (lambda r: r[:3], "3 rows have one"),
-        (lambda r: [x | {"score": 3} for x in r], "all 60 values are 3"),
-        (lambda r: [x | {"score": None} for x in r], "no column with human ratings"),
-        (lambda r: [*r[:-1], r[-1] | {"score": math.inf}], "row 60, column 'score': inf is not a finite number"),
-        (lambda r: [*r[:-1], r[-1] | {"verdict": {"score": math.inf}}], "row 60, column 'verdict.score': inf is not"),
-        (lambda r: [*r[:-1], r[-1] | {"verdict": {"score": "good"}}], "row 60, column 'verdict.score': 'good' is no"),
-        (lambda r: [*r, r[0]], "id 'r0' is that of row 1 already"),
+        (False, lambda r: r[:3], "3 rows have one"),
+        (False, lambda r: [x | {"score": 3} for x in r], "all 60 values are 3"),
+        (False, lambda r: [x | {"score": None} for x in r], "no column with human ratings"),
+        (False, lambda r: [*r[:-1], r[-1] | {"score": math.inf}], "row 60, column 'score': inf is not a finite number"),
+        (False, lambda r: [*r[:-1], r[-1] | {"verdict": {"score": math.inf}}],
+         "row 60, column 'verdict.score': inf is not"),
+        (False, lambda r: [*r[:-1], r[-1] | {"verdict": {"score": "good"}}],
+         "row 60, column 'verdict.score': 'good' is no"),
+        (False, lambda r: [*r, r[0]], "id 'r0' is that of row 1 already"),
+        (True, lambda r: [x | {"id": "z" + x["id"]} for x in r], "no id of mine.scored.jsonl is in other.jsonl"),
+        (True, lambda r: [x | {"output": "different"} for x in r], "id 'r0' is another output in other.jsonl"),
+        (True, lambda r: [{k: v for k, v in x.items() if k != "verdict"} for x in r], "no row has a verdict"),
     ],
-)
-def test_files_that_cannot_be_evaluated(run: Run, tmp_path: Path, change: Any, says: str) -> None:
-    path = write(tmp_path / "bad.jsonl", change(rows()))
+)  # fmt: skip
+def test_unusable_files(run: Run, scored: Path, tmp_path: Path, joined: bool, change: Any, says: str) -> None:
+    path = write(tmp_path / "other.jsonl", change(rows()))
     with pytest.raises(LabelsError, match=re.escape(says)):
-        run(path)
-
-
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        (lambda r: [x | {"id": "z" + x["id"]} for x in r], "no id of mine.scored.jsonl is in other.jsonl"),
-        (lambda r: [x | {"output": "different"} for x in r], "id 'r0' is another output in other.jsonl"),
-        (lambda r: [{k: v for k, v in x.items() if k != "verdict"} for x in r], "no row has a verdict"),
-    ],
-)
-def test_files_that_cannot_be_joined(run: Run, scored: Path, tmp_path: Path, change: Any, says: str) -> None:
-    with pytest.raises(LabelsError, match=re.escape(says)):
-        run(scored, write(tmp_path / "other.jsonl", change(rows())))
+        run(*[scored] * joined, path)
 
 
 @pytest.mark.parametrize(
@@ -259,9 +243,7 @@ def test_the_gate_is_the_exit_code(run: Run, scored: Path, tmp_path: Path) -> No
     low = run(path, "--fail-under", "q>=0", "--json")
     assert low.exit_code == 1 and "coverage 90.0% is below 95.0%" in json.loads(low.stdout)["gate"]["reasons"][0]
     assert run(path, "--fail-under", "q>=0", "--min-coverage", "0.9").exit_code == 0
-
-
-def test_the_gate_computes_what_it_needs(run: Run, scored: Path) -> None:
+    # It computes what it needs.
     result = run(scored, "--coefficient", "pearson", "--level", "pooled", "--fail-under", "sample.accuracy>=0.2")
     assert result.exit_code == 0
 

@@ -68,20 +68,14 @@ def test_the_sentence_says_best_next_certainty_and_ceiling(several: MetaEvaluati
     assert "the human ceiling of 0." in told and "cannot be distinguished from chance" not in told
 
 
-def test_a_judge_that_knows_nothing_is_said_to_be_chance() -> None:
+def test_a_judge_that_knows_nothing_is_constant_or_leads_by_chance_is_said_to_do_so() -> None:
     rng = np.random.default_rng(1)
     found = meta_evaluate({"coin": rng.normal(size=40)}, rng.normal(size=40), rounds=200)
     told = headline(found)
     assert told.startswith("coin agrees with the human ratings at Spearman ρ ")
     assert "; that cannot be distinguished from chance." in told
-
-
-def test_a_constant_judge_has_no_agreement() -> None:
     found = meta_evaluate({"flat": np.full(40, 3.0)}, np.arange(40.0), rounds=50)
     assert headline(found).startswith("No judge has a defined agreement with the human ratings: ")
-
-
-def test_equal_judges_are_not_called_different() -> None:
     rng = np.random.default_rng(2)
     human = rng.integers(1, 6, 60).astype(float)
     judges = {name: human + rng.normal(0, 1, 60) for name in ("one", "other")}

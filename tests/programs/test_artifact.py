@@ -33,21 +33,12 @@ def compiled(variant: str = "fine", **options: Any) -> ActiveCritic:
     judge.provenance = {"made": "2025-01-01", "seed": 0, "q": [1.25, None], "labels": {"rows": 12}}
     whole = {"Fluency": CriterionScore(80.0, "Fine."), "Truth": CriterionScore(100 / 3, "One error.")}
     demos = [
-        {
-            "source": "Demo source.",
-            "output": "Demo output.",
-            "context": "Demo context.",
-            "reference": None,
-            "group": "doc1",
-            "score": 200 / 3,
-            "explanation": "It is „dull“.",
-            "criteria_scores": whole,
-            "augmented": True,
-            "gold": True,
-        },
+        {"source": "Demo source.", "output": "Demo output.", "context": "Demo context.", "reference": None,
+         "group": "doc1", "score": 200 / 3, "explanation": "It is „dull“.", "criteria_scores": whole,
+         "augmented": True, "gold": True},
         {"source": "", "output": "Second.", "group": "doc2", "score": 0.0, "augmented": False, "gold": True},
         {"source": "", "output": "Third.", "group": "doc3", "score": 100.0, "augmented": False, "gold": False},
-    ]
+    ]  # fmt: skip
     for predictor in artifact.predictors(judge).values():
         predictor.demos = [dict(d) for d in demos]
         predictor.signature = predictor.signature.with_instructions("Rate as people do.\nSecond line.")
@@ -190,13 +181,6 @@ def test_the_files_sampling_goes_with_its_model(path: Path, monkeypatch: pytest.
     assert asked == [("openai/m", Sampling(0.3, 50)), ("openai/other", Sampling(0.3, 50))]
 
 
-def test_a_file_model_is_asked_for_by_name(path: Path) -> None:
-    data = to_dict(compiled()) | {"lm": {"model": "gguf:tiny.gguf", "sampling": {}}}
-    path.write_text(json.dumps(data), encoding="utf-8")
-    with pytest.raises(ArtifactError, match=r"tiny\.gguf.*gguf:PATH"):
-        load(path)
-
-
 # Forged and broken files
 
 
@@ -326,8 +310,11 @@ def test_a_judge_too_large_to_be_read_again_is_not_saved(path: Path) -> None:
     assert not path.exists()
 
 
-def test_a_missing_file_says_what_makes_one(path: Path) -> None:
+def test_a_missing_file_says_what_makes_one_and_a_model_of_this_machine_is_asked_for_by_name(path: Path) -> None:
     with pytest.raises(ArtifactError, match="judgesmith compile"):
         load(path)
     with pytest.raises(ArtifactError, match="not a judge"):
         load(path.parent)
+    path.write_text(json.dumps(to_dict(compiled()) | {"lm": {"model": "gguf:tiny.gguf", "sampling": {}}}))
+    with pytest.raises(ArtifactError, match=r"tiny\.gguf.*gguf:PATH"):
+        load(path)

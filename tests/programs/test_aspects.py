@@ -36,14 +36,11 @@ def test_every_aspect_says_something_of_its_own() -> None:
     assert not needs["summarization/fluency"] and not needs["summarization/coherence"]
 
 
-def test_bad_things_are_marked_and_say_what_a_score_means() -> None:
+def test_bad_things_are_marked_and_say_what_a_score_means_and_no_alias_is_of_two_aspects() -> None:
     bad = {a.name for t in aspects().tasks.values() for a in t.aspects.values() if a.negative}
     assert bad == {"hallucination", "redundancy"}
     assert "Reverse human scores" in aspects().find("hallucination").scoring
     assert "Reverse human scores" not in aspects().find("consistency").scoring
-
-
-def test_no_alias_is_of_two_aspects() -> None:
     for task in aspects().tasks.values():
         claimed = [alias for aspect in task.aspects.values() for alias in aspect.aliases if alias not in task.aspects]
         assert len(claimed) == len(set(claimed)), task.name

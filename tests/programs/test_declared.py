@@ -170,12 +170,9 @@ def test_forms_come_in_the_order_of_preference() -> None:
 
 
 CRITICS = st.tuples(
-    st.sampled_from(["vanilla", "coarse", "fine"]),
-    st.sampled_from(["", "Summaries are judged."]),
-    st.sampled_from([(), (CLARITY,), (CLARITY, TRUTH)]),
-    st.booleans(),
-    st.booleans(),
-)
+    st.sampled_from(["vanilla", "coarse", "fine"]), st.sampled_from(["", "Summaries are judged."]),
+    st.sampled_from([(), (CLARITY,), (CLARITY, TRUTH)]), st.booleans(), st.booleans(),
+)  # fmt: skip
 
 
 @given(CRITICS, st.sets(st.sampled_from(["vanilla", "coarse", "fine"])), st.data())

@@ -143,10 +143,8 @@ def test_without_a_model_an_evaluator_says_what_to_do() -> None:
 
 # Traced
 
-TREE = [
-    "ActiveCritic", "  MultiCriteriaScorer", "    JudgePredict", "      format", "      lm test/model",
-    "      parse", "  OverallScorer", "    JudgePredict", "      format", "      lm test/model", "      parse",
-]  # fmt: skip
+CALL = ["    JudgePredict", "      format", "      lm test/model", "      parse"]
+TREE = ["ActiveCritic", "  MultiCriteriaScorer", *CALL, "  OverallScorer", *CALL]
 
 
 def test_callbacks_show_the_tree_of_a_judge(lm: Any) -> None:

@@ -106,13 +106,8 @@ def test_a_fork_goes_on_with_a_loop_of_its_own(judge: ActiveCritic) -> None:
 
 
 def test_a_server_that_dies_ends_the_run_and_not_row_after_row(scripted: MakeScripted) -> None:
-    lm, transport = scripted(
-        lambda _: (
-            "Explanation: Good.\nScore: 50"
-            if len(transport.requests) <= 10
-            else Unanswered("the connection failed: refused", again=True, reached=False)
-        )
-    )
+    refused = Unanswered("the connection failed: refused", again=True, reached=False)
+    lm, transport = scripted(lambda _: "Explanation: Good.\nScore: 50" if len(transport.requests) <= 10 else refused)
     judge = ActiveCritic("vanilla", explain="before", reading="said", lm=lm)
     seen = []
     with pytest.raises(js.OutageError, match=rf"{OUTAGE_AFTER} calls in a row got no answer.*repeat the command"):

@@ -53,16 +53,13 @@ def test_without_a_terminal_there_is_a_line_now_and_then(now: list[float], caplo
     ]
 
 
-def test_a_terminal_gets_a_bar_and_markup_of_a_title_is_text(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_gets_a_bar_that_leaves_another_display_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = terminal(monkeypatch)
     with watching(None, "compiling") as watcher:
         watcher.stage("[red]candidate[/red]", 4)
         watcher.step()
         watcher.best("Q [1.2]")
-    assert "best so far Q [1.2]" in shown.getvalue() and "[red]candidate[/red]" in shown.getvalue()
-
-
-def test_another_display_on_the_screen_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "best so far Q [1.2]" in shown.getvalue() and "[red]candidate[/red]" in shown.getvalue()  # markup is text
     whole = rich.console.Console(file=io.StringIO(), force_terminal=True)
     monkeypatch.setattr(rich.console, "Console", lambda **given: whole)
     with Live(console=whole), watching(None, "compiling") as watcher:

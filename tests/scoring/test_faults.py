@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from json_lines import lines
+from json_lines import lines, write
 from misbehaving_server import Say, Server, saying
 from patience import HANG
 
@@ -69,8 +69,7 @@ def sick() -> Iterator[Sick]:
 
 
 def write_rows(path: Path, rows: int) -> Path:
-    path.write_text("".join(json.dumps({"id": f"i{n}", "output": f"This is row{n}."}) + "\n" for n in range(rows)))
-    return path
+    return write(path, ({"id": f"i{n}", "output": f"This is row{n}."} for n in range(rows)))
 
 
 def whole(path: Path, rows: int) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from json_lines import write
 from patience import HANG
 from rich.progress import Progress, TextColumn
 from rich.table import Table
@@ -36,13 +37,9 @@ hostile = st.text(st.characters(exclude_categories=()), max_size=12) | st.lists(
     ),
     min_size=1, max_size=4,
 ).map("".join)  # fmt: skip
+large = st.sampled_from([1e308, -1e308, 10**400, "1e999"])
 anything = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats()
-    | hostile
-    | st.sampled_from([1e308, -1e308, 10**400, "1e999"]),
+    st.none() | st.booleans() | st.integers() | st.floats() | hostile | large,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(hostile, inner, max_size=3),
     max_leaves=5,
 )
@@ -149,7 +146,7 @@ def test_rows_and_answers_reach_people_harmless(
         {"id": f"{identity}{i % 9}", "source": source, "output": f"{source} {i}", "score": i, "x" + name: name}
         for i in range(10)
     ]
-    rows.write_text("".join(json.dumps(record) + "\n" for record in records))
+    write(rows, records)
     lm = ("--lm", "openai/fake", "--api-base", server.base)
     for arguments in (
         ("score", rows, "--judge", judge_file, *lm[2:], "--overwrite", "-o", scored),
@@ -262,9 +259,8 @@ def test_a_csv_runs_nothing_and_is_gone_on_with(
     cli: Any, server: Any, judge_file: Path, tmp_path: Path, texts: list[str], name: str
 ) -> None:
     server.answer = seven
-    rows, out = tmp_path / "rows.jsonl", tmp_path / "out.csv"
     records = [{"id": f"{text}{i}", "output": text, "x" + name: "=1+1", "-y": -1.5} for i, text in enumerate(texts)]
-    rows.write_text("".join(json.dumps(record) + "\n" for record in records))
+    rows, out = write(tmp_path / "rows.jsonl", records), tmp_path / "out.csv"
     call = ("score", rows, "--judge", judge_file, "--api-base", server.base, "-o", out, "--json")
     assert cli(*call, "--overwrite").code in (0, 1)
     with out.open(newline="", encoding="utf-8") as file:

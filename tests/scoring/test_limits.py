@@ -42,13 +42,6 @@ def test_max_calls_stops_score_which_can_go_on(server: Any, score: Any, rows_fil
     assert len(server.judged) - 12 <= 8 - kept
 
 
-def test_max_cost_needs_a_price(score: Any, rows_file: Rows, server: Any) -> None:
-    refused = score(rows_file(3), "--max-cost", 1)
-    assert refused.code == 2
-    assert "the price of openai/fake is unknown" in refused.err
-    assert not server.judged
-
-
 def test_max_failed_stops_the_run(server: Any, fake: Any, score: Any, rows_file: Rows, tmp_path: Path) -> None:
     server.answer = lambda ask: fake.Fault(400, "no") if ask.step == "score" else fake.sensible(ask)
     out = tmp_path / "out.jsonl"
@@ -70,7 +63,7 @@ def test_how_many_may_fail() -> None:
             limits.check(failed, rows, "why")
 
 
-def test_dry_run_of_score_spends_nothing(server: Any, score: Any, rows_file: Rows, tmp_path: Path) -> None:
+def test_dry_runs_and_unknown_prices_spend_nothing(server: Any, score: Any, rows_file: Rows, tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     plan = score(rows_file(12), "-o", out, "--dry-run", "--json", "--limit", 10)
     assert plan.code == 0
@@ -79,6 +72,10 @@ def test_dry_run_of_score_spends_nothing(server: Any, score: Any, rows_file: Row
     assert "10 rows to judge: at most 10 calls" in score(rows_file(12), "--dry-run", "--limit", 10).out
     assert not server.asks
     assert not out.exists()
+    refused = score(rows_file(3), "--max-cost", 1)
+    assert refused.code == 2
+    assert "the price of openai/fake is unknown" in refused.err
+    assert not server.judged
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,12 @@
 """A paper's table on a model: the published numbers, what is run, and what stands beside what."""
 
-import json
 import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from json_lines import lines
+from json_lines import lines, write
 
 from judgesmith import presets
 from judgesmith.errors import OptionError
@@ -91,19 +90,15 @@ def sets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     folder.mkdir()
     rng = np.random.default_rng(0)
     for name, aspects in (
-        ("topical_chat", ("coherence", "overall")),
-        ("sfres", ("overall",)),
+        ("topical_chat", ("coherence", "overall")), ("sfres", ("overall",)),
         ("newsroom", ("coherence", "fluency", "informativeness", "relevance")),
-    ):
+    ):  # fmt: skip
         rows = [
-            {
-                "id": f"{d}-{s}", "doc_id": str(d), "source": f"Source {d}.",
-                "output": f"Output {d * s} of {name} {s}.",
-                "scores": {a: int(1 + rng.integers(3)) for a in aspects},
-            }
+            {"id": f"{d}-{s}", "doc_id": str(d), "source": f"Source {d}.", "output": f"Output {d * s} of {name} {s}.",
+             "scores": {a: int(1 + rng.integers(3)) for a in aspects}}
             for d in range(8) for s in range(4)
         ]  # fmt: skip
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        write(folder / f"{name}.jsonl", rows)
     monkeypatch.setenv("JUDGESMITH_DATA", str(folder))
     return folder
 
@@ -201,8 +196,8 @@ def test_spans_are_held_against_those_of_people(cli: Any, server: Any, sets: Pat
         rows.append({"id": f"r{n}", "source": "A box score.", "output": f"Output {n} is fine.", "doc_id": f"r{n}",
                      "scores": {"accuracy": -float(n % 3)}})  # fmt: skip
         marked.append({"id": f"r{n}", "errors": [{"start": 0, "end": 6} if n % 2 else {"start": 12, "end": 16}]})
-    for name, records in (("rotowire_accuracy", rows), ("rotowire_accuracy.spans", marked)):
-        (sets / f"{name}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    write(sets / "rotowire_accuracy.jsonl", rows)
+    write(sets / "rotowire_accuracy.spans.jsonl", marked)
     done = cli("study", "paper", "openlgauge/table-4", "--lm", "openai/fake", "--api-base", server.base,
                "-o", tmp_path / "out", "--json")  # fmt: skip
     assert done.code == 0, done.err

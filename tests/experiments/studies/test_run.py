@@ -71,15 +71,12 @@ ONE = ("--arm", "none", "--seeds", 1, "--variant", "vanilla")
 @pytest.mark.parametrize(
     ("kind", "arguments", "cells"),
     [
-        (
-            "optimizers",
-            ("--seeds", 2, "--arm", "none", "--arm", "labeled-few-shot", "--arm", "random-search+racing"),
-            6,
-        ),
+        ("optimizers", ("--seeds", 2, "--arm", "none", "--arm", "labeled-few-shot", "--arm", "random-search+racing"),
+         6),
         ("labels", ("--seeds", 2, "--arm", "none", "--variant", "vanilla"), 4),  # 10 and all of 16, two seeds
         ("models", ("--seeds", 1, "--lm", "openai/other", "--variant", "vanilla"), 4),  # two models, two arms
     ],
-)
+)  # fmt: skip
 def test_every_kind_leaves_a_whole_folder(
     study: Any, folder: Path, kind: str, arguments: tuple[object, ...], cells: int
 ) -> None:
@@ -517,14 +514,18 @@ def test_no_model_and_no_labels(study: Any, cli: Any) -> None:
     refused(cli("study", "labels"), "which labels?")
 
 
-def test_sizes_can_be_repeated_or_listed(study: Any) -> None:
+def test_sizes_can_be_repeated_or_listed_and_double_up_to_all(study: Any, rows_file: Any) -> None:
     one_arm = ("--arm", "none", "--variant", "vanilla", "--seeds", "3,5", "--dry-run", "--json")
     plans = [study("labels", *one_arm, *asked).json for asked in (("--train", 4, "--train", 8), ("--train", "4,8"))]
     assert plans[0] == plans[1]
     assert [(line["train"], line["cells"]) for line in plans[0]["lines"]] == [(4, 2), (8, 2)]
+    flags = {"labels": str(rows_file(96)), "scale": (0, 100), "heldout": "0.25"}
+    made = Study.prepare(Given("labels", flags=flags))
+    assert made.config.train == (10, 20, 40, "all")  # of 72
+    assert math.isclose(len(made.parts[0].heldout), 24)
 
 
-def test_an_arm_adds_up_its_parts() -> None:
+def test_an_arm_adds_up_its_parts_and_settings_are_kept_as_the_declaration_makes_them() -> None:
     made = Arm.of(" fine+no-task+no-explanations+racing+max-demos=6 ", None)
     assert made.name == "fine+no-task+no-explanations+racing+max-demos=6"
     assert made.settings == {
@@ -532,9 +533,6 @@ def test_an_arm_adds_up_its_parts() -> None:
     }  # fmt: skip
     with pytest.raises(OptionError, match="needs a name"):
         Arm.of({"max_demos": 3}, None)
-
-
-def test_settings_are_kept_as_the_declaration_makes_them() -> None:
     given = {"racing": "yes", "variants": "fine,coarse", "objective": "auc"}
     assert check_settings(given, "an arm") == {"racing": True, "variants": ["fine", "coarse"], "objective": "auc"}
 
@@ -546,10 +544,3 @@ def test_what_an_older_version_did_not_have_is_no_change() -> None:
     assert changes(new, new.model_copy(update={"settings": new.settings | {"racing": True}})) == [
         "racing was False, is True"
     ]
-
-
-def test_sizes_double_up_to_all(rows_file: Any) -> None:
-    flags = {"labels": str(rows_file(96)), "scale": (0, 100), "heldout": "0.25"}
-    made = Study.prepare(Given("labels", flags=flags))
-    assert made.config.train == (10, 20, 40, "all")  # of 72
-    assert math.isclose(len(made.parts[0].heldout), 24)

@@ -104,12 +104,8 @@ def test_what_the_references_depend_on(scripted: MakeScripted, tmp_path: Path) -
     lm, _ = scripted(model, logprobs=True)
     scorer(tmp_path, lm).score("D.", "One.", context=None)
     for changed in (
-        {"levels": 3},
-        {"words": 12},
-        {"low": "it is gibberish"},
-        {"aspect": "coherence"},
-        {"family": "story"},
-    ):
+        {"levels": 3}, {"words": 12}, {"low": "it is gibberish"}, {"aspect": "coherence"}, {"family": "story"},
+    ):  # fmt: skip
         model.written, model.order = {}, writing_order(changed.get("levels", 5))  # type: ignore[call-overload]
         scorer(tmp_path, lm, **changed).score("D.", "One.")
         assert model.written["D."] == changed.get("levels", 5)

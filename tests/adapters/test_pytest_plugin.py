@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -16,17 +15,8 @@ from judgesmith.adapters.asserting import Bar
 
 
 @pytest.fixture
-def judge(server: Any, judge_file: Path) -> Iterator[js.Judge]:
-    """An output "good N" gets the score N, any other no score."""
-
-    def answer(ask: Any) -> str:
-        if ask.step == "probe":
-            return "4"
-        word, _, number = ask.judged.partition(" ")
-        return f"Explanation: It says {number}.\nScore: {number}" if word == "good" else "I would rather not."
-
-    server.answer = answer
-    yield js.load(judge_file, api_base=server.base)
+def judge(saved: dict[str, Any], server: Any) -> js.Judge:
+    return js.load(saved["judge"], api_base=server.base)
 
 
 def test_bars_are_of_the_mean_or_of_the_lower_end_of_its_interval(judge: js.Judge) -> None:
