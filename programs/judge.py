@@ -362,7 +362,7 @@ class Judge(Quiet):
     def teach(self, demo: Mapping[str, Any]) -> None:
         """Show a demonstration, as `demonstration` made it, in the prompts of what is taught."""
         for predictor in self.taught():
-            predictor.demos.append(dict(demo))
+            predictor.demos.append({"augmented": False, "gold": True, **demo})
 
     # -- the interface
 

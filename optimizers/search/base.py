@@ -349,6 +349,7 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
         return f"{where}: a chance of {likely:.0%} of reaching {leader.candidate.name}" if likely < CHANCE else None
 
     def score(self, program: Judge, rows: Sequence[dspy.Example], name: str) -> Scored:
+        """What a candidate says of rows, each without its own group in the prompt. Raises BudgetError, ModelError."""
         self.progress.stage(f"candidate {name}", len(rows))
         return score_rows(brief(program), rows, self.progress, self.num_threads)
 

@@ -177,6 +177,7 @@ class Agreement:
         return self.human(example), math.nan if failed else number(self._score_of, prediction)
 
     def human(self, example: Any) -> float:
+        """What people gave a row. Raises OptionError where that is not known."""
         return number(self._human_of, example, "human")
 
     def group(self, example: Any) -> str | None:
