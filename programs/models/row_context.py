@@ -60,12 +60,19 @@ def own_documents_shown() -> Iterator[None]:
 @contextmanager
 def judging(item: Item, demos: Sequence[Mapping[str, Any]] = ()) -> Iterator[Calls]:
     """Everything inside is done for this row. demos: all demonstrations of the judge; a prompt that shows the output of
-    one of the row's own document is a LeakError. Yields the calls, as they are answered."""
+    one of the row's own document, which no other document's has, is a LeakError. Yields the calls, as they are
+    answered."""
     calls = Calls()
-    own = "\n".join(filter(None, (item.output, item.source, item.context, item.reference)))
     document = document_of(item)
-    outputs = (str(demo.get("output") or "") for demo in demos if demo.get("group") == document)
-    forbidden = tuple({text for text in outputs if len(text) >= RECOGNISED and text not in own and not _open.get()})
+    outputs = {str(demo.get("output") or "") for demo in demos if demo.get("group") == document}
+    recognised = [text for text in outputs if len(text) >= RECOGNISED] if outputs and not _open.get() else []
+    forbidden: tuple[str, ...] = ()
+    if recognised:
+        others = (demo for demo in demos if demo.get("group") != document)
+        allowed_texts = [item.output, item.source, item.context, item.reference]
+        allowed_texts += [str(demo[part]) for demo in others for part in ("output", "source") if demo.get(part)]
+        shown = "\n".join(filter(None, allowed_texts))
+        forbidden = tuple(text for text in recognised if text not in shown)
     token = _current.set(_Under(item, forbidden, (*_current.get().calls, calls)))
     try:
         yield calls

@@ -154,3 +154,15 @@ def test_rows_that_no_prompt_can_show_are_refused(row: dict[str, Any], problem: 
 def test_other_names_of_the_texts_are_known(model: Any) -> None:
     judge = js.DirectScorer("fluency", lm=model[0], scale=js.Scale(1, 5))
     assert judge(question="q", answer="a").score == judge(source="q", output="a").score
+
+
+def test_a_text_that_another_document_has_too_is_no_leak(model: Any) -> None:
+    judge = js.DirectScorer("fluency", lm=model[0])
+    for group in "gh":
+        judge.teach(
+            {"source": f"Source {group}.", "output": "The same answer as elsewhere.", "group": group, "score": 50}
+        )
+    (verdict,) = judge.score_many([{"source": "S.", "output": "Fine.", "group": "g"}])
+    assert verdict.failure is None
+    sent = "".join(message["content"] for message in model[1].requests[-1].messages)
+    assert sent.count("The same answer as elsewhere.") == 1 and "Source g." not in sent
