@@ -14,8 +14,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PICTURE = ROOT / "docs/pages/assets/house.svg"
 BUDGET = {"core": 35_000, "production": 50_000, "tests": 30_000}
-#: The tests are still above theirs: they must not grow beyond this, and each cut lowers it.
-CEILING = BUDGET | {"tests": 31_600}
 LIBRARY = ("signatures", "programs", "optimizers", "datasets")
 #: What can stand apart from the core, by its folder.
 APART = (
@@ -138,8 +136,8 @@ def main() -> int:
     counted, wrong = totals(lines), []
     for name, count in counted.items():
         print(f"{name}: {count:,} lines, budget {BUDGET[name]:,}; {totals(statements)[name]:,} statements")
-        if count > CEILING[name]:
-            wrong.append(f"{name}: {count:,} lines; there may be {CEILING[name]:,} (docs/house.py): take some away")
+        if count > BUDGET[name]:
+            wrong.append(f"{name}: {count:,} lines; there may be {BUDGET[name]:,} (docs/house.py): take some away")
     if "--draw" in sys.argv:
         draw(PICTURE)
     sys.stderr.write("".join(f"{line}\n" for line in wrong))

@@ -8,7 +8,6 @@ import dspy
 import pytest
 
 import judgesmith as js
-from judgesmith.agreement.objectives import Q
 from judgesmith.errors import OptionError
 
 ROWS = [dspy.Example(text=f"t{i}", rating=1 + i * 7 % 5, book=str(i // 4)).with_inputs("text") for i in range(20)]
@@ -67,15 +66,6 @@ def test_single_rows_have_a_score_a_yes_or_no_and_feedback() -> None:
     assert sum(answers) / 2 == statistics.mean(map(float, answers))  # of one row, whose agreement there is not
     told = metric(ROWS[0], dspy.Prediction(score=4), None, "rate", None)
     assert (told.score, told.feedback) == (0.25, "People gave this output 1, the judge 4.")
-
-
-def test_a_panel_says_on_which_side_of_other_rows_an_answer_stands() -> None:
-    start = [(row, dspy.Prediction(score=1 + i % 5)) for i, row in enumerate(ROWS)]
-    metric = js.Agreement(Q(), group_of="book", panel=start)
-    good = [metric(row, dspy.Prediction(score=row.rating)) for row in ROWS]
-    bad = [metric(row, dspy.Prediction(score=6 - row.rating)) for row in ROWS]
-    assert min(bad) >= 0 and max(good) <= 1 and statistics.mean(good) > 0.6 > 0.45 > statistics.mean(bad)
-    assert "People gave this output" in metric(ROWS[0], dspy.Prediction(score=5), None, "rate", None).feedback
 
 
 def row(score: float, group: str, output: str = "A text.") -> dspy.Example:

@@ -27,13 +27,6 @@ METRIC = js.Agreement("q", scale=(1, 5), close=0.0)
 Compile = Callable[[Judge, Any], Any]
 
 
-def random_search(judge: Judge, lm: Any) -> Any:
-    search = dspy.BootstrapFewShotWithRandomSearch(
-        METRIC, max_bootstrapped_demos=1, max_labeled_demos=2, num_candidate_programs=1, num_threads=1
-    )
-    return search.compile(judge, trainset=ROWS)
-
-
 def mipro(judge: Judge, lm: Any) -> Any:
     search = MIPROv2(
         METRIC, prompt_model=lm, task_model=lm, auto=None, num_candidates=2, max_bootstrapped_demos=1,
@@ -71,7 +64,9 @@ STOCK: dict[str, Compile] = {
     "BootstrapFewShot": lambda judge, lm: dspy.BootstrapFewShot(
         METRIC, max_bootstrapped_demos=2, max_labeled_demos=3
     ).compile(judge, trainset=ROWS),
-    "BootstrapFewShotWithRandomSearch": random_search,
+    "BootstrapFewShotWithRandomSearch": lambda judge, lm: dspy.BootstrapFewShotWithRandomSearch(
+        METRIC, max_bootstrapped_demos=1, max_labeled_demos=2, num_candidate_programs=1, num_threads=1
+    ).compile(judge, trainset=ROWS),
     "MIPROv2": mipro,
     "GEPA": gepa,
     "SIMBA": simba,

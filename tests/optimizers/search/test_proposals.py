@@ -7,7 +7,6 @@ from typing import Any
 import dspy
 import pytest
 
-from judgesmith.agreement.metric import Panel
 from judgesmith.datasets.records import Labels
 from judgesmith.errors import MissingExtraError, ModelError
 from judgesmith.optimizers.examples import examples_of
@@ -79,28 +78,6 @@ def test_a_better_instruction_is_found_and_chosen(
     assert MARKER not in instructions(student)
     saved = to_dict(judge)
     assert any(MARKER in part["instructions"] for part in saved["state"].values())
-
-
-def test_what_gepas_panel_prefers_is_not_chosen_for_it(
-    search: type[DSPySearch],
-    server: Any,
-    fake: Any,
-    model: LanguageModel,
-    labels: Labels,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The panel is made to love what is useless: whatever answers with round numbers."""
-    human = truth(labels)
-    server.answer = scripted(
-        fake, lambda ask: guess(ask) // 10 * 10 if MARKER in ask.system else human[ask.mark] * 0.98 + 1
-    )
-    monkeypatch.setattr(
-        Panel, "concordance", lambda self, name, human, percent: (percent % 10 == 0) * 0.8 + percent / 500
-    )
-    judge, record = run(search(candidates=8), critic(model), labels)
-    assert any(MARKER in str(c.form) for c in record.candidates)  # it was proposed, and measured
-    assert record.selected.name == "zero-shot"
-    assert MARKER not in instructions(judge)
 
 
 def test_demonstrations_carry_their_group_and_people_s_scores(
@@ -280,20 +257,6 @@ def test_nothing_is_printed_and_everything_is_put_back(
     assert capfd.readouterr() == ("", "")
     assert not [r for r in caplog.records if r.name.startswith(("dspy", "gepa"))]
     assert before == (sys.stdout, logging.getLogger("dspy").level, gepa_engine.tqdm, dspy.settings.lm)
-
-
-def test_many_threads_give_the_same_candidates_as_one(
-    search: type[DSPySearch], server: Any, fake: Any, labels: Labels
-) -> None:
-    human = truth(labels)
-    server.answer = scripted(fake, lambda ask: (human[ask.mark] + guess(ask) * len(ask.text) % 101) / 2)
-
-    def once(concurrency: int) -> list[dict[str, Any]]:
-        connection = Connection(api_base=server.base, cache=False, concurrency=concurrency)
-        _, record = run(search(candidates=6), critic(language_model("openai/fake", connection=connection)), labels)
-        return [c.to_dict() for c in record.candidates]
-
-    assert once(1) == once(16)
 
 
 def test_cleaned_instructions() -> None:
