@@ -18,7 +18,7 @@ from ..errors import OptionError
 if TYPE_CHECKING:
     from ..programs.judge import Judge
     from ..programs.models.lm import Connection
-    from ..signatures.values import Item, Verdict
+    from ..signatures.values import Item, Scale, Verdict
 
 STATISTICS = ("mean", "passed", "min")
 ROUNDS, CONFIDENCE = 2000, 0.95
@@ -98,7 +98,7 @@ def assert_judged(
         "failed": len(items) - len(present), "calls": spent.calls, "cached_calls": spent.cached,
     }  # fmt: skip
     for name in dict.fromkeys(bar.statistic for bar in bars):
-        result[name] = _statistic(name, present, seed)
+        result[name] = _statistic(name, present, made.scale, seed)
     _record(result, record)
     reasons = [
         f"{result['failed']} of {len(items)} rows have no score (at most {max_failed} may), the first: {v.failure}"
@@ -161,7 +161,7 @@ def _items(outputs: Any) -> Iterator[Item]:
         yield Item(row) if isinstance(row, str) else Item.of(row)
 
 
-def _statistic(name: str, judged: Sequence[tuple[Item, Verdict]], seed: int) -> dict[str, float]:
+def _statistic(name: str, judged: Sequence[tuple[Item, Verdict]], scale: Scale, seed: int) -> dict[str, float]:
     """value, low and high; NaN where there are none."""
     if name == "passed" and any(verdict.passed is None for _, verdict in judged):
         raise OptionError("passed: this judge was not compiled from pass and fail; give mean>=… or min>=…")
@@ -171,12 +171,12 @@ def _statistic(name: str, judged: Sequence[tuple[Item, Verdict]], seed: int) -> 
     if name == "min":
         return {"value": min(values), "low": math.nan, "high": math.nan}
     groups = [item.group or item.source or n for n, (item, _) in enumerate(judged)]
-    low, high = _interval(values, groups, seed, share=name == "passed")
+    low, high = _interval(values, groups, None if name == "passed" else scale, seed)
     return {"value": math.fsum(values) / len(values), "low": low, "high": high}
 
 
-def _interval(values: Sequence[float], groups: Iterable[object], seed: int, *, share: bool) -> tuple[float, float]:
-    """Of the mean, by drawing whole groups again; NaN for a single group."""
+def _interval(values: Sequence[float], groups: Iterable[object], scale: Scale | None, seed: int) -> tuple[float, float]:
+    """Of the mean on a scale, or of a share, by drawing whole groups again; NaN for a single group."""
     import numpy as np
 
     from ..agreement.resampling import Range, estimates_of, sums_by
@@ -188,7 +188,7 @@ def _interval(values: Sequence[float], groups: Iterable[object], seed: int, *, s
         total = counts @ sums
         return total[:, :1] / total[:, 1:]
 
-    within = Range(0.0, 1.0, (len(values),)) if share else Range(-np.inf, np.inf)
+    within = Range(scale.low, scale.high) if scale else Range(0.0, 1.0, (len(values),))
     (estimate,) = estimates_of(mean, len(sums), [within], rounds=ROUNDS, confidence=CONFIDENCE, seed=seed)
     return estimate.low, estimate.high
 
