@@ -18,6 +18,7 @@ from ..signatures.values import Item, Verdict, json_number
 from .progress import Progress
 
 if TYPE_CHECKING:
+    from .readings.experience import Experience
     from .readings.head import LinearHead, Readings
 
 Vector = NDArray[np.float64]
@@ -83,8 +84,10 @@ class HeadFit:
     """Their Q."""
     direct: float
     """Q of the first reading alone."""
+    learnt: float
+    """The share of the scores' movement that these rows taught; the rest is experience."""
     trials: tuple[dict[str, Any], ...]
-    """Name, weight and Q of every head that was tried."""
+    """Name, share and Q of what the head is made of."""
 
 
 class TrainingRows(Protocol):
@@ -129,8 +132,8 @@ class TrainingRows(Protocol):
         """Non-negative ridge weights of the columns, alone or (own) beside the judge's score, if they clearly beat the
         judge's score out of fold. parts, plain: what columns and score are called in messages."""
 
-    def fit_head(self, table: Readings, human: Vector) -> HeadFit:
-        """The head over some rows' readings, by Q; the first reading is the judge's own score."""
+    def fit_head(self, table: Readings, human: Vector, experience: Experience) -> HeadFit:
+        """The head over some rows' readings; the first reading is the judge's own score."""
 
 
 Refiner = Callable[[TrainingRows], Refinement]

@@ -102,15 +102,18 @@ def test_judge_and_optimizer_compile_and_score(site: Path, server: Server, label
 
 
 READ = """
+import numpy as np
 from planted import PlantedReader
-from judgesmith.optimizers.fitting.readings import candidates
+from judgesmith.optimizers.fitting.gaussian import gaussian
+from judgesmith.programs.readings.experience import Experience
 from judgesmith.programs.readings.judge import table_of
 from judgesmith.programs.readings.kinds import group_of, read_row
 from judgesmith.programs.readings.passages import Text
 row = read_row(PlantedReader(), Text("In 1999.", "In 1998 or 2003."), layers=1, counted=True)
 assert row.numbers["numerals.new"] == 2 and group_of("numerals.new") == "numerals"
-recipes = candidates(table_of([row], [50.0], ["d"]), "direct")
-assert "plug-ins" in {recipe.name for recipe in recipes}, recipes
+rows = [read_row(PlantedReader(), Text("In 1999.", f"In {'1998 ' * n}."), layers=1, counted=True) for n in range(6)]
+head = gaussian(table_of(rows, [50.0] * 6, range(6)), np.arange(6.0), Experience(), own="direct").head
+assert head.weights["numerals.new"][1] > 0, head.weights
 """
 
 

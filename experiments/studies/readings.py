@@ -25,7 +25,8 @@ from ...optimizers.fitting.readings import weigh
 from ...optimizers.fitting.validation import agreement, nested
 from ...programs.models.lm import LanguageModel
 from ...programs.progress import Progress
-from ...programs.readings.head import Readings, Vector
+from ...programs.readings.experience import Experience
+from ...programs.readings.head import LinearHead, Readings, Vector
 from ...programs.readings.judge import DIRECT, FEWEST_GROUPS, ReadingsJudge, table_of
 
 #: Fewer rows to measure on say nothing.
@@ -37,8 +38,8 @@ SYSTEM_DRAWS = 20
 
 @dataclass(frozen=True)
 class Draws:
-    """Q on the rows that a draw left over, by draw. chosen: of the judge that compiling would make. each: of every head
-    that it is made of. gap: Q of the mean of each row's scores over the draws that left it, less zero-shot's, with the
+    """Q on the rows that a draw left over, by draw. chosen: of the judge that compiling would make. plain: of the same
+    without experience. gap: Q of the mean of each row's scores over the draws that left it, less zero-shot's, with the
     paired bootstrap over groups. within, without_length: (zero-shot, chosen), the mean Pearson correlation within
     groups, and that of what the number of words does not explain. below: share of draws below zero-shot. told: the Q
     that compiling would report from the labels alone (nested), less the one on the rows left over, by draw; of the
@@ -47,7 +48,7 @@ class Draws:
     labels: int
     zero_shot: Vector
     chosen: Vector
-    each: Mapping[str, Vector]
+    plain: Vector
     gap: Difference
     within: tuple[float, float]
     without_length: tuple[float, float]
@@ -71,7 +72,7 @@ class Draws:
             "within_groups": [_short(r) for r in self.within],
             "without_length": [_short(r) for r in self.without_length],
             "nested_less_fresh": told(self.told),
-            "each": {name: told(values) for name, values in self.each.items()},
+            "without_experience": told(self.plain),
         }
 
 
@@ -207,6 +208,7 @@ def draw_labels(members: Sequence[Any], labels: int, draw: int) -> tuple[NDArray
 def study_table(
     name: str,
     known: Known,
+    experience: Experience,
     *,
     sizes: Sequence[int] = (20, 40, 80),
     draws: int = 50,
@@ -220,17 +222,21 @@ def study_table(
         values = np.nan_to_num(table.values[:, column])
         alone[reading] = agreement(values, scores)
         within[reading] = _within(values, scores, table.groups)
-    measured = [_draws(table, scores, size, draws, step) for size in sizes]
+    measured = [_draws(table, scores, experience, size, draws, step) for size in sizes]
     done = tuple(one for one in measured if one is not None)
     labels = min((one.labels for one in done), key=lambda size: abs(size - 40), default=40)
-    return SetFound(
-        name, len(table), len(set(table.groups)), alone, within, done, _systems(known, labels, min(draws, SYSTEM_DRAWS))
-    )
+    systems = _systems(known, experience, labels, min(draws, SYSTEM_DRAWS))
+    return SetFound(name, len(table), len(set(table.groups)), alone, within, done, systems)
 
 
-def _draws(table: Readings, scores: Vector, labels: int, draws: int, step: Callable[[], None]) -> Draws | None:
-    zero_shot, chosen, reported = [], [], []
-    each: dict[str, list[float]] = {}
+def _draws(
+    table: Readings, scores: Vector, experience: Experience, labels: int, draws: int, step: Callable[[], None]
+) -> Draws | None:
+    zero_shot, chosen, plain, reported = [], [], [], []
+
+    def fitted(rows: Readings, y: Vector) -> LinearHead:
+        return weigh(rows, y, experience).head
+
     total, times = np.zeros(len(table)), np.zeros(len(table))
     direct = np.nan_to_num(table.columns([DIRECT])[:, 0])
     for draw in range(draws):
@@ -239,35 +245,33 @@ def _draws(table: Readings, scores: Vector, labels: int, draws: int, step: Calla
         if len(train) < labels or len(left) < FEWEST_LEFT or len({table.groups[i] for i in train}) < FEWEST_GROUPS:
             return None
         known, rest = table.rows(train), table.rows(left)
-        choice = weigh(known, scores[train])
-        for trial in choice.trials:
-            each.setdefault(trial.name, []).append(agreement(trial.head(rest), scores[left]))
-        given = choice.head(rest)
+        given = fitted(known, scores[train])(rest)
         total[left] += given
         times[left] += 1
         zero_shot.append(agreement(direct[left], scores[left]))
         chosen.append(agreement(given, scores[left]))
+        plain.append(agreement(weigh(known, scores[train], Experience()).head(rest), scores[left]))
         if draw < NESTED_DRAWS:
-            own = nested(weigh, known, scores[train], seed=draw)
+            own = nested(fitted, known, scores[train], seed=draw)
             reported.append(agreement(own, scores[train]) - chosen[-1])
     seen = np.flatnonzero(times)
-    mean, plain, human = total[seen] / times[seen], direct[seen], scores[seen]
+    mean, own_score, human = total[seen] / times[seen], direct[seen], scores[seen]
     members = [str(table.groups[i]) for i in seen]
     words = table.rows(seen).columns(["surface.words"])[:, 0] if "surface.words" in table.names else np.zeros(len(seen))
-    gap = paired_bootstrap(mean, plain, Measure(human, documents=members, level="pooled"), rounds=2000, seed=0)
+    gap = paired_bootstrap(mean, own_score, Measure(human, documents=members, level="pooled"), rounds=2000, seed=0)
     return Draws(
         labels,
         np.array(zero_shot),
         np.array(chosen),
-        {name: np.array(values) for name, values in each.items()},
+        np.array(plain),
         gap,
-        (_within(plain, human, members), _within(mean, human, members)),
-        (_without(plain, human, words), _without(mean, human, words)),
+        (_within(own_score, human, members), _within(mean, human, members)),
+        (_without(own_score, human, words), _without(mean, human, words)),
         np.array(reported),
     )
 
 
-def _systems(known: Known, labels: int, draws: int) -> Systems | None:
+def _systems(known: Known, experience: Experience, labels: int, draws: int) -> Systems | None:
     table, scores = known.table, known.scores
     of_row = np.array(known.systems)
     names = sorted(set(known.systems) - {""})
@@ -285,7 +289,7 @@ def _systems(known: Known, labels: int, draws: int) -> Systems | None:
         enough = len(train) >= min(labels, FEWEST_LEFT) and len(learnt_from) >= FEWEST_GROUPS
         if not enough or min(len(left), len(rest)) < FEWEST_LEFT:
             continue
-        head = weigh(table.rows(train), scores[train]).head
+        head = weigh(table.rows(train), scores[train], experience).head
         result.append(
             [agreement(head(table.rows(rows)), scores[rows]) for rows in (left, np.array(rest))]
             + [agreement(direct[rest], scores[rest])]

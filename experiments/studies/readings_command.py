@@ -17,7 +17,8 @@ class Readings(Command, Model, Rows, Json):
     """Which of a model's readings carry your labels, and what do 40 labels gain over the zero-shot score?
 
     Rows are read once and kept on disk: after Ctrl-C the same command resumes where it stopped. Labels are then drawn
-    many times (whole groups), weighed as `judgesmith compile` weighs them, and tested on all other groups.
+    many times (whole groups), weighed as `judgesmith compile` weighs them, and tested on all other groups. Experience
+    was learnt from public sets: on one of these, give one that was not (`judgesmith study experience`), or none.
     """
 
     labels: list[Path] = argument(..., "Rows with human scores: .csv .tsv .json .jsonl .parquet; several are sets.")
@@ -25,6 +26,7 @@ class Readings(Command, Model, Rows, Json):
     library_aspect: str | None = flag(None, "As in `judgesmith compile`.", "--as", metavar="[TASK/]ASPECT")
     reader: str = flag("", "A local model that reads instead of --lm.")
     instruction: str = flag("", "What the judged systems were asked to do.")
+    experience: str = flag("", "What is known before labels, as in `judgesmith list methods readings`.")
     size: list[int] = flag([], "Numbers of labels. Repeatable. Default: 20, 40, 80.")
     draws: int = flag(50, "Draws of labels for each number.", ge=1)
     rows: int | None = flag(None, "Rows at most, whole groups in a random order.", ge=20)
@@ -42,7 +44,7 @@ class Readings(Command, Model, Rows, Json):
         with quiet():
             sets = gather(self.labels, self.aspect, columns=self.roles(), rows=self.rows)
             model = open_model(self.lm, connection_of(ReachOptions(), self.api_base))
-            options = {"reader": self.reader, "instruction": self.instruction}
+            options = {"reader": self.reader, "instruction": self.instruction, "experience": self.experience}
             given = {name: value for name, value in options.items() if value}
             judges = [
                 ReadingsJudge.from_options(given, labels_aspect=one.aspect, library_aspect=self.library_aspect)
@@ -56,7 +58,8 @@ class Readings(Command, Model, Rows, Json):
                             f"note: {known.failed} rows of {name} could not be read", style="yellow", markup=False
                         )
                     watch.stage(f"{one.aspect}: draws of labels", self.draws * len(sizes))
-                    result.append(study_table(name, known, sizes=sizes, draws=self.draws, step=watch.step))
+                    start = judge.experience_with(model)
+                    result.append(study_table(name, known, start, sizes=sizes, draws=self.draws, step=watch.step))
             whole = Found(tuple(result), model.name)
             written = whole.write(self.output)
         if self.as_json:

@@ -18,7 +18,7 @@ from ...errors import OptionError
 from ...programs.outcome import BradleyTerry, Calibration, Decision, Sureness
 from ...signatures.values import Scale
 from ..examples import Vector
-from .heads import folds
+from .folds import folds
 
 #: With more different scores than these, cuts are tried at as many quantiles.
 MOST_CUTS = 100

@@ -21,11 +21,12 @@ from numpy.typing import NDArray
 from ...agreement.objectives import Objective
 from ...programs.judge import Judge
 from ...programs.progress import Progress, Silent
+from ...programs.readings.experience import Experience
 from ...programs.readings.head import Readings
 from ...programs.refining import Fit, HeadFit, Matrix, Refinable, Refinement, Vector, weighted_mean
 from ...signatures.values import Item, Verdict
 from ..examples import agreement, clearly, difference, documents, groups, humans, item_of, rows_of
-from .heads import fold_numbers
+from .folds import fold_numbers
 from .readings import fit_head
 
 #: In units of the columns' mean sum of squares; of equally good ones the strongest is taken.
@@ -212,8 +213,8 @@ class Training:
 
     ridge_weights = ridge_weights
 
-    def fit_head(self, table: Readings, human: Vector) -> HeadFit:
-        return fit_head(table, human, seed=self.seed)
+    def fit_head(self, table: Readings, human: Vector, experience: Experience) -> HeadFit:
+        return fit_head(table, human, experience, within=self.objective.within, seed=self.seed)
 
 
 def refine(program: Judge, training: Training) -> list[Refinement]:

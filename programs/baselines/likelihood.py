@@ -22,7 +22,7 @@ from ..metrics import PREFIX
 from ..models.lm import is_local, language_model
 from ..models.ollama import is_ollama
 from ..readings.opening import open_reader
-from ..readings.passages import Text, instruction, passage
+from ..readings.passages import INSTRUCTIONS, Text, passage
 from ..readings.reader import Reader
 from ..registry import metrics
 from .compared import Against, PairMetric, needed, opening
@@ -168,9 +168,9 @@ class GptScore(LikelihoodMetric):
         chosen = self.chosen
         assert isinstance(chosen, GptScore.Options)
         if not chosen.aspect:
-            return chosen.instruction or instruction("")
+            return chosen.instruction or INSTRUCTIONS["general"]
         aspect, task = known_aspect(chosen.aspect)
-        given = chosen.instruction or instruction(task.name if task else "")
+        given = chosen.instruction or INSTRUCTIONS.get(task.name if task else "", INSTRUCTIONS["general"])
         return f"{given} The result has to be excellent in {aspect.name}: {aspect.definition}"
 
     def value(self, output: str, other: str) -> float:

@@ -24,6 +24,7 @@ from ..models.lm import LanguageModel
 from ..pointwise.direct import DirectScorer
 from ..refining import Refinement, Refiner, TrainingRows
 from ..registry import judges
+from .experience import Experience, experience_of
 from .head import HeadData, LinearHead, Readings
 from .kinds import RowReadings, group_of, read_row
 from .opening import Opened, open_reader
@@ -33,7 +34,7 @@ from .passages import INSTRUCTIONS, Text
 DIRECT = "direct"
 _WORDS_SHOWN = 3
 #: With fewer rows, or fewer groups, no head is fitted.
-FEWEST_ROWS, FEWEST_GROUPS = 8, 3
+FEWEST_ROWS, FEWEST_GROUPS = 5, 3
 GENERAL = INSTRUCTIONS["general"]
 
 
@@ -50,7 +51,7 @@ class Contributions(Details):
 
 @judges.register
 class ReadingsJudge(DirectScorer):
-    """What the model knows of a row, weighed by labels; until it is compiled, the plain direct score.
+    """What the model knows of a row, weighed by experience and labels; until it is compiled, the plain direct score.
 
     Reading costs no generated token: one pass over the row as the assistant's reply to the task's instruction.
     Options: `judgesmith list methods readings`.
@@ -79,6 +80,12 @@ class ReadingsJudge(DirectScorer):
         )
         layers: int = option(3, "Middle layers whose hidden states are read; 0: none.", ge=0, le=9)
         surface: bool = option(True, "Length, overlap and repetition may have a weight, too; their share is shown.")
+        experience: str = option(
+            "",
+            "What is known before labels: a file of `judgesmith study experience`, or none; empty: what judgesmith "
+            "brings, learnt from public ratings.",
+            max_length=400,
+        )
 
     class Fitted(DirectScorer.Fitted):
         head: HeadData | None = None
@@ -148,6 +155,16 @@ class ReadingsJudge(DirectScorer):
             progress()
         return result
 
+    def experience_with(self, lm: LanguageModel) -> Experience:
+        """What is known of its reader's readings before labels. Raises ModelError, OptionError."""
+        return experience_of(self.opened(lm).model, self.experience)
+
+    def begin(self) -> None:
+        """Score by experience alone, which needs no call. Raises ModelError."""
+        known = self.experience_with(self.lm).without(DIRECT)
+        if known.numbers:
+            self.take(known.head(), self.opened(self.lm).model)
+
     # -- judging
 
     async def ajudge(self, item: Item, lm: LanguageModel) -> Verdict:
@@ -201,7 +218,7 @@ class ReadingsJudge(DirectScorer):
             )
             return Refinement(self.kind, rows.percents, reason=few)
         table = table_of([row for row in read if row is not None], rows.percents[known].tolist(), groups)
-        fit = rows.fit_head(table, rows.human[known])
+        fit = rows.fit_head(table, rows.human[known], self.experience_with(self.lm))
         percents = np.full(len(read), np.nan)
         percents[known] = fit.percents
         self.take(fit.head, self.opened(self.lm).model)
@@ -210,7 +227,8 @@ class ReadingsJudge(DirectScorer):
         moved = dict(sorted(moved.items(), key=lambda pair: -pair[1]))
         changed = (
             f"Q {fit.q:.2f} on training rows by weights that were learnt without them, against {fit.direct:.2f} for "
-            "the direct score alone; how far they move a score, in percent (standard deviation): "
+            f"the direct score alone; {fit.learnt:.0%} of what moves a score comes from these labels, the rest from "
+            "experience with other tasks; how far it is moved, in percent (standard deviation): "
             + ", ".join(f"{name} {points:.1f}" for name, points in moved.items())
         )
         details = {"q": round(fit.q, 6), "readings": list(fit.trials), "influence": moved}

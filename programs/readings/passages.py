@@ -171,11 +171,6 @@ class Text:
         return self.output[:LONGEST]
 
 
-def instruction(task: str) -> str:
-    """The instruction of a task of the aspect library, or the general one."""
-    return INSTRUCTIONS.get(task, INSTRUCTIONS["general"])
-
-
 def passage(text: Text, chat: Chat) -> Passage:
     """The row up to the end of its output: what stands after it cannot change its tokens' probabilities. Raises:
     OptionError for an empty output."""

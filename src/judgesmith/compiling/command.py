@@ -20,10 +20,6 @@ if TYPE_CHECKING:
     from .run import CompileRun, Setup
 
 
-#: The method that needs no labels to tell good from bad.
-COMPARING = "pairwise-direct"
-
-
 class Compile(Command, Aspect, Preset, Model, Rows, Json):
     """Learn a judge from a few human scores and save it.
 
@@ -40,7 +36,9 @@ class Compile(Command, Aspect, Preset, Model, Rows, Json):
         None, "Rows with human scores: .csv .tsv .json .jsonl .parquet .xlsx, or bench/NAME."
     )
     no_labels: bool = flag(
-        False, "There are none yet: save a judge that has learnt from none (--method is then pairwise-direct)."
+        False,
+        "There are none yet: save a judge that has learnt from none (--method is then readings, where a local model "
+        "reads, else pairwise-direct).",
     )
     output: Path = flag(Path("judge.json"), "Where the judge is saved.", "-o", "--output")
     aspect: str | None = flag(None, "Which score, where rows have several. mean:A,B,… is the mean of several.")
@@ -72,7 +70,7 @@ class Compile(Command, Aspect, Preset, Model, Rows, Json):
         from .run import Setup
 
         if given.get("no_labels"):
-            return Setup(given.get("method") or COMPARING, None)
+            return Setup.unlabelled(given.get("method"), given.get("lm"), options)
         return Setup.choose(given.get("method"), given.get("optimizer"), given.get("lm"), options)
 
     def run(self) -> int:
@@ -117,6 +115,7 @@ class Compile(Command, Aspect, Preset, Model, Rows, Json):
             check_writable(self.output, words.criteria)
             check_listed(judge.models())
             judge.set_lm(open_model(self.lm))
+            judge.begin()
             judge.save(self.output)
             saved = escape(str(self.output))
             out.print(

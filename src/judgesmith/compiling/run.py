@@ -28,6 +28,8 @@ from ..signatures.values import Criterion
 METHOD, OPTIMIZER = "active-critic", "random-search"
 #: The method that is taken where none is asked for and the model can be read.
 READ = "readings"
+#: The one without labels for other models: comparing tells good from bad without them.
+COMPARING = "pairwise-direct"
 #: Options of the run that only a method which infers its task has a use for.
 OF_INFERENCE = ("batches", "batch_size", "keep")
 CRITERIA_FORMS = "write lines `name: definition`, or JSON: {name: definition}"
@@ -76,9 +78,15 @@ class Setup:
         if method is None:
             names = list(options)
             read = cls(READ, optimizer or default_optimizer(judges.get(READ)))
-            able = is_local(lm or "") or any(name.rpartition(".")[2] == "reader" for name in names)
-            method = READ if able and all(map(read.takes, names)) else METHOD
+            method = READ if _readable(lm, names) and all(map(read.takes, names)) else METHOD
         return cls(method, optimizer or default_optimizer(judges.get(method)))
+
+    @classmethod
+    def unlabelled(cls, method: str | None, lm: str | None, options: Iterable[str] = ()) -> Setup:
+        """The same of a judge without labels."""
+        names = list(options)
+        able = _readable(lm, names) and all(map(cls(READ, None).takes, names))
+        return cls(method or (READ if able else COMPARING), None)
 
     def catalogue(self) -> Catalogue:
         """What can be set of them. Raises OptionError for an unknown method or optimizer."""
@@ -112,6 +120,11 @@ class Setup:
 
     def resolve(self, given: Mapping[str, Any] | None = None, source: str = "") -> dict[str, dict[str, Any]]:
         return self.catalogue().resolve(given or {}, source)
+
+
+def _readable(lm: str | None, options: Iterable[str]) -> bool:
+    """Whether rows can be read: by a model in this process, or by the reader that is given."""
+    return is_local(lm or "") or any(name.rpartition(".")[2] == "reader" for name in options)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from judgesmith.cli.main import app
 from judgesmith.experiments.studies.readings import FEWEST_LEFT, Known, draw_labels, study_table
 from judgesmith.programs.readings import opening
+from judgesmith.programs.readings.experience import Experience
 from judgesmith.programs.readings.head import Readings
 from judgesmith.programs.readings.judge import DIRECT
 from judgesmith.programs.readings.opening import Opened
@@ -39,7 +40,7 @@ def test_a_draw_takes_whole_groups_and_leaves_whole_groups() -> None:
 
 
 def test_a_reading_that_knows_gains_and_one_that_does_not_gains_nothing() -> None:
-    good, none = (study_table("t", known(worth), sizes=(40,), draws=10) for worth in (0.8, 0.0))
+    good, none = (study_table("t", known(worth), Experience(), sizes=(40,), draws=10) for worth in (0.8, 0.0))
     main, empty = good.at(40), none.at(40)
     assert main is not None and empty is not None
     assert main.chosen.mean() > 1.8 and main.below == 0  # r .8, so about .8 + .79 + .6
@@ -51,12 +52,12 @@ def test_a_reading_that_knows_gains_and_one_that_does_not_gains_nothing() -> Non
 
 
 def test_systems_without_a_label() -> None:
-    systems = study_table("t", known(0.8), sizes=(20,), draws=6).systems
+    systems = study_table("t", known(0.8), Experience(), sizes=(20,), draws=6).systems
     assert systems is not None and systems.labels == 20
     assert systems.unseen > 1.6 and systems.seen > 1.6 and abs(systems.zero_shot) < 0.4
     # nor with sizes that leave too few rows
     table = replace(known(0.8, rows=48), systems=("",) * 48)
-    without = study_table("t", table, sizes=(20, 48 - FEWEST_LEFT + 1), draws=2)
+    without = study_table("t", table, Experience(), sizes=(20, 48 - FEWEST_LEFT + 1), draws=2)
     assert without.systems is None and [draw.labels for draw in without.draws] == [20]
 
 

@@ -1,0 +1,276 @@
+"""Experience from rated sets, and what it is worth on tasks of other families.
+
+For every task readings and human scores are standardised; the families count alike. One ridge regression is fitted to
+the numbers and one to each block of states: their weights, with the readings' means and spreads, are the experience. It
+is measured by leaving one family out: the experience of the others, and labels drawn from the task.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+from pydantic import Field
+
+from ...datasets.loading import read_labels
+from ...errors import OptionError
+from ...optimizers.fitting.gaussian import Fitted, target
+from ...optimizers.fitting.readings import weigh
+from ...optimizers.fitting.validation import agreement
+from ...parts import Options, read_options
+from ...programs.atomic import write_whole
+from ...programs.models.lm import LanguageModel
+from ...programs.progress import Progress
+from ...programs.readings.experience import Card, Experience, StateExperience
+from ...programs.readings.head import Matrix, Readings, Vector
+from ...programs.readings.judge import DIRECT, ReadingsJudge
+from ...running.plain import finite
+from .readings import FEWEST_LEFT, Known, draw_labels, read_table, whole_groups
+
+#: Rows that a family counts as; ridge penalties; how far standardised readings may lie off; the parts' shares.
+FAMILY_ROWS = 300.0
+NUMBERS_PENALTY, STATES_PENALTY = 100.0, 3000.0
+NUMBERS_CLIP, STATES_CLIP = 4.0, 6.0
+NUMBERS_SHARE = 0.6
+SIZES = (5, 8, 12, 20, 40, 80)
+#: Up to this number, every label is of another document.
+EACH_OWN_DOCUMENT = 12
+
+
+class TaskSpec(Options):
+    """A set of labels to learn from. family: tasks of one family are left out together. licence: for the card. by: what
+    is kept whole, where the column `group` names only a part of the set."""
+
+    labels: str
+    family: str
+    aspect: str | None = None
+    instruction: str = ""
+    rows: int = Field(default=150, ge=20)
+    licence: str = "own"
+    by: Literal["group", "document"] = "group"
+
+
+class Specs(Options):
+    """The file of a study: tasks to learn from, and others that are only measured."""
+
+    tasks: tuple[TaskSpec, ...] = Field(min_length=2)
+    measured: tuple[TaskSpec, ...] = ()
+
+
+@dataclass(frozen=True)
+class Task:
+    name: str
+    family: str
+    licence: str
+    table: Readings
+    scores: Vector
+
+
+def read_specs(path: Path | None) -> Specs:
+    """The tasks of a file, those of judgesmith's own experience by default. Raises OptionError."""
+    text = (path or Path(__file__).with_name("experience.yaml")).read_text(encoding="utf-8")
+    return read_options(Specs, yaml.safe_load(text), str(path or "experience.yaml"))
+
+
+def located(labels: str, config: Path | None) -> Path:
+    """A file of labels, beside the config or in the folder of benchmark data."""
+    beside = config.parent / labels if config is not None else Path(labels)
+    return beside if beside.exists() else Path(os.environ.get("JUDGESMITH_DATA", ".")) / labels
+
+
+def read_task(spec: TaskSpec, file: Path, reader: str, lm: LanguageModel, progress: Progress, kept: Path) -> Task:
+    """Read a task's rows, or take what stands in the folder `kept` from an earlier run. Raises LabelsError,
+    OptionError."""
+    labels = read_labels(file, aspect=spec.aspect)
+    if spec.by == "document":
+        labels = replace(labels, rows=tuple(replace(row, group=row.doc_id) for row in labels.rows))
+    name = f"{file.stem}.{labels.aspect}"
+    path = kept / f"{name}.npz"
+    if not path.exists():
+        given = {"instruction": spec.instruction, "reader": reader}
+        options = {name: value for name, value in given.items() if value}
+        judge = ReadingsJudge.from_options(options, labels_aspect=labels.aspect, library_aspect=None)
+        chosen = labels.subset(sorted(whole_groups(labels.groups, spec.rows, 11)))
+        save(path, read_table(judge, chosen, lm, progress))
+    return Task(name, spec.family, spec.licence, *load(path))
+
+
+def save(path: Path, known: Known) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table = known.table
+    states = {f"states/{block}": values.astype(np.float16) for block, values in table.states.items()}
+    np.savez_compressed(
+        path, names=np.array(table.names), values=table.values, groups=np.array([str(g) for g in table.groups]),
+        scores=known.scores, **states,
+    )  # fmt: skip
+
+
+def load(path: Path) -> tuple[Readings, Vector]:
+    with np.load(path, allow_pickle=False) as file:
+        states = {key[7:]: file[key].astype(np.float32) for key in file.files if key.startswith("states/")}
+        names = tuple(map(str, file["names"]))
+        return Readings(names, file["values"], tuple(file["groups"].tolist()), states), file["scores"]
+
+
+# Fitting --------------------------------------------------------------------------------------------------------------
+
+
+def fit_experience(tasks: Sequence[Task], card: Card, model: str = "") -> Experience:
+    """The experience of some tasks, with what all their tables have. Raises OptionError without any."""
+    if not tasks:
+        raise OptionError("an experience needs tasks to learn from; name tasks of two families or more")
+    wanted = np.concatenate([target(task.scores)[0] for task in tasks])
+    rows = Counter[str]()
+    for task in tasks:
+        rows[task.family] += len(task.scores)
+    weights = np.concatenate([np.full(len(t.scores), FAMILY_ROWS / rows[t.family]) for t in tasks])
+    of_family = Counter(task.family for task in tasks)
+    shares = np.array([1 / of_family[task.family] for task in tasks]) / len(of_family)
+    names = tuple(n for n in tasks[0].table.names if all(_has(task.table, n) for task in tasks))
+    parts = _part([t.table.columns(names) for t in tasks], wanted, weights, shares, NUMBERS_CLIP, NUMBERS_PENALTY)
+    blocks = [b for b in tasks[0].table.states if all(b in task.table.states for task in tasks)]
+    means, spreads, learnt = (np.round(part, 7) for part in parts)
+    share = NUMBERS_SHARE if blocks else 1.0
+    columns = zip(names, means, spreads, share * learnt, strict=True)
+    numbers = {name: (float(m), float(s), float(w)) for name, m, s, w in columns}
+    states = {}
+    for block in blocks:
+        values = [t.table.states[block].astype(np.float64) for t in tasks]
+        of_block = _part(values, wanted, weights, shares, STATES_CLIP, STATES_PENALTY)
+        m, s, w = (tuple(float(f"{x:.5g}") for x in part) for part in of_block)
+        scaled = tuple(float(f"{x * (1 - share) / len(blocks):.5g}") for x in w)
+        states[block] = StateExperience(means=m, spreads=s, weights=scaled)
+    level = float(shares @ [task.scores.mean() for task in tasks])
+    points = float(shares @ [task.scores.std() for task in tasks]) / 2  # what a score is worth at first
+    return Experience(
+        model=model, card=card, level=round(level, 3), points=round(points, 3), numbers=numbers, states=states
+    )
+
+
+def _has(table: Readings, name: str) -> bool:
+    return name in table.names and bool(np.isfinite(table.columns([name])).any())
+
+
+def _part(
+    tables: Sequence[Matrix], wanted: Vector, weights: Vector, shares: Vector, clip: float, penalty: float
+) -> tuple[Vector, Vector, Vector]:
+    """Means and spreads of columns within tasks, and their weights, which give scores of unit spread."""
+    means, spreads = (np.array([of(values, axis=0) for values in tables]) for of in (np.nanmean, np.nanstd))
+    z = np.concatenate(
+        [
+            np.clip(np.nan_to_num((values - mean) / np.where(spread > 0, spread, np.inf)), -clip, clip)
+            for values, mean, spread in zip(tables, means, spreads, strict=True)
+        ]
+    )
+    root = np.sqrt(weights)[:, None]
+    x, y = z * root, wanted * root[:, 0]
+    if x.shape[1] > len(x):
+        fitted = x.T @ np.linalg.solve(x @ x.T + penalty * np.eye(len(x)), y)
+    else:
+        fitted = np.linalg.solve(x.T @ x + penalty * np.eye(x.shape[1]), x.T @ y)
+    varies = shares @ (spreads > 0)
+    pooled = np.sqrt(shares @ spreads**2 / np.where(varies > 0, varies, 1.0))
+    return shares @ means, pooled, fitted / max(float((z @ fitted).std()), 1e-9)
+
+
+# Measuring ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Worth:
+    """Q of one task on groups without a label, means over draws; NaN where the task is too small. zero_shot: the
+    model's own score; likelihood: log p alone; none: by experience alone. by_labels: with experience, without it, the
+    share of human scores in the 90 % interval of the fitted model; of permuted labels with experience (nested and
+    fresh)."""
+
+    task: str
+    family: str
+    rows: int
+    zero_shot: float
+    likelihood: float
+    none: float
+    by_labels: Mapping[int, tuple[float, float, float]]
+    permuted: tuple[float, float]
+    seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        values: dict[str, Any] = finite(asdict(self))
+        return values
+
+
+def draw(members: Sequence[Any], labels: int, number: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Rows that are learnt from and rows of other groups: few labels are of one group each, where there are enough
+    groups; more are of whole groups."""
+    if labels > EACH_OWN_DOCUMENT or len(set(members)) < 2 * labels:
+        return draw_labels(members, labels, number)
+    order = np.random.default_rng([number, 6]).permutation(len(members))
+    first: dict[str, int] = {}
+    for row in order.tolist():
+        first.setdefault(str(members[row]), row)
+    train = np.array(list(first.values())[:labels], dtype=np.intp)
+    taken = {str(members[row]) for row in train.tolist()}
+    return train, np.flatnonzero([str(member) not in taken for member in members])
+
+
+def worth(task: Task, known: Experience, draws: int, sizes: Sequence[int] = SIZES) -> Worth:
+    """known: of other families."""
+    table, scores = task.table, task.scores
+    head = known.without(DIRECT).head()
+    by_labels, seconds = {}, [0.0]
+    permuted: list[tuple[float, float]] = []
+    for size in sizes:
+        results = []
+        for number in range(draws):
+            train, left = draw(table.groups, size, number)
+            if len(train) < size or len(left) < FEWEST_LEFT or len({table.groups[i] for i in train.tolist()}) < 2:
+                continue
+            rows, y, rest = table.rows(train), scores[train], table.rows(left)
+            started = time.perf_counter()
+            weighed = weigh(rows, y, known)
+            seconds.append(time.perf_counter() - started)
+            plain = weigh(rows, y, Experience())
+            given = weighed.head(rest)
+            inside = np.abs(scores[left] - given) <= 1.645 * _deviation(weighed)
+            results.append((agreement(given, scores[left]), agreement(plain.head(rest), scores[left]), inside.mean()))
+            if size == 40:
+                noise = np.random.default_rng([number, 8]).permutation(y)
+                mixed = weigh(rows, noise, known)
+                permuted.append((agreement(mixed.left_out, noise), agreement(mixed.head(rest), scores[left])))
+        if results:
+            by_labels[size] = tuple(np.mean(results, axis=0).tolist())
+    of = {name: np.nan_to_num(table.columns([name])[:, 0]) for name in (DIRECT, "assistant.mean")}
+    mean = tuple(np.mean(permuted, axis=0).tolist()) if permuted else (np.nan, np.nan)
+    return Worth(
+        task.name, task.family, len(table), agreement(of[DIRECT], scores), agreement(of["assistant.mean"], scores),
+        agreement(head(table), scores), by_labels, mean, float(np.mean(seconds)),
+    )  # fmt: skip
+
+
+def _deviation(fit: Fitted) -> float:
+    return float(np.sqrt(np.mean(fit.deviation**2)))
+
+
+def leave_family_out(
+    tasks: Sequence[Task], learnt_from: Sequence[Task], draws: int, step: Callable[[], None] = lambda: None
+) -> list[Worth]:
+    """What the experience of all other families is worth for each task. learnt_from: the tasks that may teach."""
+    result, known = [], dict[str, Experience]()
+    for task in tasks:
+        if task.family not in known:
+            others = [other for other in learnt_from if other.family != task.family]
+            known[task.family] = fit_experience(others, Card())
+        result.append(worth(task, known[task.family], draws))
+        step()
+    return result
+
+
+def write_experience(data: Experience, path: Path) -> None:
+    write_whole(path, data.model_dump_json(indent=None) + "\n")

@@ -1,0 +1,79 @@
+"""`judgesmith study experience`: what rated sets teach about readings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...cli.commands import Command, Json, Model, argument, flag
+
+if TYPE_CHECKING:
+    from .experience import Worth
+
+
+class Experience(Command, Model, Json):
+    """Learn from rated sets what a model's readings are worth, before a new task has labels.
+
+    TASKS.yaml lists `tasks` (labels, family, and perhaps aspect, instruction, rows, licence) by paths beside it or in
+    JUDGESMITH_DATA, and `measured`, which nothing is learnt from. The result is a file for
+    `compile --method readings --experience FILE`: your own earlier tasks teach the next one. Readings are kept in the
+    folder -o, and the same command resumes there.
+    """
+
+    tasks: Path | None = argument(None, "Tasks to learn from; default: what judgesmith's own experience is from.")
+    reader: str = flag("", "A local model that reads instead of --lm.")
+    draws: int = flag(
+        0, "Also measure it: each family left out, and this number of draws of labels for each size.", ge=0
+    )
+    output: Path = flag(Path("experience"), "Folder of the results.", "-o", "--output", metavar="FOLDER")
+
+    def run(self) -> None:
+        from datetime import date
+
+        from ...programs.readings.experience import Card
+        from ...programs.readings.judge import ReadingsJudge
+        from ...running.console import Watch, out, print_json
+        from ...running.opening import connection_of, open_model, quiet
+        from ...running.settings import ReachOptions
+        from .experience import fit_experience, leave_family_out, located, read_specs, read_task, write_experience
+
+        specs = read_specs(self.tasks)
+        with quiet():
+            lm = open_model(self.lm, connection_of(ReachOptions(), self.api_base))
+            opened = ReadingsJudge(reader=self.reader, lm=lm).opened(lm)
+            every = (*specs.tasks, *specs.measured)
+            with Watch("reading", len(every)) as watch:
+                kept = self.output / "tables"
+                files = [located(spec.labels, self.tasks) for spec in every]
+                tasks = [read_task(*pair, self.reader, lm, watch, kept) for pair in zip(every, files, strict=True)]
+            taught = tasks[: len(specs.tasks)]
+            sets = {f"{task.name} ({len(task.scores)} rows)": task.licence for task in taught}
+            card = Card(reader=opened.reader.name, date=date.today().isoformat(), sets=sets)
+            path = self.output / "experience.json"
+            write_experience(fit_experience(taught, card, opened.model), path)
+            found: list[Worth] = []
+            if self.draws:
+                with Watch("measuring", len(tasks)) as watch:
+                    found = leave_family_out(tasks, taught, self.draws, watch.step)
+        if self.as_json:
+            print_json({"experience": str(path), "tasks": [one.to_dict() for one in found]})
+            return
+        if found:
+            _show(found)
+        out.print(f"Wrote {path}; use it with `judgesmith compile --method readings --experience {path}`", markup=False)
+
+
+def _show(found: list[Worth]) -> None:
+    from ...running.console import wide
+    from ...tables import Column, Table
+    from .experience import SIZES
+
+    numbers = [Column(f"{size}", ".2f") for size in SIZES]
+    table = Table(
+        ["task, its family left out", Column("own score", ".2f"), Column("log p", ".2f"), Column("0", ".2f"), *numbers],
+        "Q by the number of labels, on documents without one",
+    )
+    for one in found:
+        of = [one.by_labels[size][0] if size in one.by_labels else float("nan") for size in SIZES]
+        table.add(one.task, one.zero_shot, one.likelihood, one.none, *of)
+    table.show(wide())

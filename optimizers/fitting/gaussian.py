@@ -1,0 +1,237 @@
+"""How readings become a score: one Gaussian model, linear in every reading, that starts from experience.
+
+A row's human score is taken to be the sum of what experience expects of it (`programs.readings.experience`), of a
+weight for the judge's own score, of small weights for all numbers and for all dimensions of the states, of something
+that its document's rows have in common, and of noise. Only the weights are learnt from the labels: how large each part
+may be was learnt once, on other tasks. How far the own score may be trusted differs most between models, so that four
+answers are weighed by how well they explain the labels (their evidence). All of it costs no call.
+
+Source: Gaussian processes with linear kernels (Rasmussen and Williams 2006, §2.1 and §5.4); the composition is ours
+(experiments/results/experience.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+from scipy.stats import rankdata
+
+from ...programs.readings.experience import Experience
+from ...programs.readings.head import LinearHead, Matrix, Readings, Vector
+from .folds import numbered
+
+#: A reading whose spread is below this share of its size is constant.
+FLAT = 1e-9
+#: The spread of a reading that experience expects counts as that of this number of labelled rows.
+SPREAD_ROWS = 15.0
+#: The same of the human scores' spread.
+SCORE_ROWS = 3.0
+#: Variance of the level of scores.
+LEVEL = 1.0
+#: Variance of what rows of one document have in common; where only rows of one document are compared, it may be large.
+DOCUMENT, WITHIN = 0.05, 5.0
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How large each part of a score may be, in standard deviations of the human scores (experience) or as variances.
+    likely: the logarithm of how likely these sizes are before the labels are seen."""
+
+    experience: float
+    own: float
+    numbers: float
+    states: float
+    noise: float
+    likely: float = 0.0
+
+
+#: From an own score that is one reading of many to one that is nearly all there is to know.
+SIZES = (
+    Sizes(0.5, 0.02, 0.1, 0.2, 0.5),
+    Sizes(0.5, 0.5, 0.1, 0.2, 0.4, -2.0),
+    Sizes(0.2, 1.0, 0.03, 0.05, 0.3, -2.0),
+    Sizes(0.05, 1.0, 0.005, 0.005, 0.3, -2.0),
+)
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """head: for a row's score, on the scale of the labels. left_out: each training row's score by what the rows of
+    other groups say, without the level. deviation: the standard deviation of such a score's error, noise included, by
+    the model itself. learnt: the part of the head that the labels taught; the rest is experience."""
+
+    head: LinearHead
+    left_out: Vector
+    deviation: Vector
+    learnt: LinearHead
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Standardised columns. expected: experience's weight for each."""
+
+    means: Vector
+    spreads: Vector
+    z: Matrix
+    expected: Vector
+
+    @classmethod
+    def of(cls, values: Matrix, spreads: Vector, expected: Vector) -> _Block:
+        """spreads: what experience expects, 0 where it does not know. Gaps stand at the mean."""
+        present = ~np.isnan(values)
+        counts = np.maximum(present.sum(axis=0), 1)
+        means = np.where(present, values, 0.0).sum(axis=0) / counts
+        centred = np.where(present, values - means, 0.0)
+        rows = np.where(spreads > 0, SPREAD_ROWS, 0.0)
+        own = (centred**2).sum(axis=0)
+        scales = np.sqrt((own + rows * spreads**2) / (counts + rows))
+        scales = np.where(scales > FLAT * np.maximum(np.abs(means), 1e-3), scales, 0.0)
+        return cls(means, scales, _over(centred, scales), expected)
+
+    def slopes(self, weights: Vector) -> Vector:
+        return _over(weights, self.spreads)
+
+
+def gaussian(
+    table: Readings, scores: Vector, experience: Experience, *, own: str | None, within: bool = False
+) -> Fitted:
+    """Fit the model to some rows.
+
+    own: the reading that is the judge's own score, if the table has it. within: whether only rows of one document are
+    compared. Raises: OptionError where all rows belong to one group.
+    """
+    groups = numbered(table.groups)
+    numbers, states = _blocks(table, experience)
+    wanted, unit = target(scores, 2 * experience.points)
+    kernels = _kernels(table, numbers, states, own)
+    expected = _expected(numbers, states)
+    same = groups[:, None] == groups[None, :]
+    fits = [_fit(sizes, kernels, expected, same, wanted, within) for sizes in SIZES]
+    evidence = np.array([fit.evidence for fit in fits])
+    shares = np.exp(evidence - evidence.max())
+    shares /= shares.sum()
+    known = sum(share * sizes.experience for share, sizes in zip(shares, SIZES, strict=True))
+    prior = _head(table.names, numbers, states, numbers.expected, {b: s.expected for b, s in states.items()})
+    learnt = LinearHead(0.0)
+    for share, sizes, fit in zip(shares, SIZES, fits, strict=True):
+        learnt += _learnt(table.names, numbers, states, sizes, fit.dual, own).scaled(float(share) * unit)
+    head = learnt + prior.scaled(float(known) * unit)
+    base = float(scores.mean() - head(table).mean())
+    left_out = shares @ np.array([fit.left_out for fit in fits])
+    deviation = np.sqrt(shares @ np.array([fit.variance for fit in fits]))
+    return Fitted(head.scaled(1.0, base), unit * left_out, unit * deviation, learnt)
+
+
+# Its parts ------------------------------------------------------------------------------------------------------------
+
+
+def _over(values: Matrix, scales: Vector) -> Matrix:
+    return np.where(scales > 0, values / np.where(scales > 0, scales, 1.0), 0.0)
+
+
+def _blocks(table: Readings, experience: Experience) -> tuple[_Block, dict[str, _Block]]:
+    known = experience.numbers
+    nothing = (0.0, 0.0, 0.0)
+    spreads = np.array([known.get(name, nothing)[1] for name in table.names])
+    weights = np.array([known.get(name, nothing)[2] for name in table.names])
+    numbers = _Block.of(table.values, spreads, weights)
+    states = {}
+    for block, values in table.states.items():
+        learnt = experience.states.get(block)
+        unknown = np.zeros(values.shape[1])
+        spread, weight = (unknown, unknown) if learnt is None else map(np.array, (learnt.spreads, learnt.weights))
+        states[block] = _Block.of(values.astype(np.float64), spread, weight)
+    return numbers, states
+
+
+def target(scores: Vector, expected: float = 0.0) -> tuple[Vector, float]:
+    """The mean of standardised scores and standardised ranks, since agreement is in both, and the unit they are in: the
+    scores' spread, for which a few labels are helped by the one that is expected."""
+    spread, rows = float(np.std(scores)), len(scores)
+    known = SCORE_ROWS if expected > 0 else 0.0
+    unit = float(np.sqrt((rows * spread**2 + known * expected**2) / (rows + known)))
+    if spread <= 0:
+        return np.zeros(rows), unit
+    ranks = rankdata(scores)
+    return ((scores - scores.mean()) / spread + (ranks - ranks.mean()) / ranks.std()) / 2 * (spread / unit), unit
+
+
+@dataclass(frozen=True)
+class _Kernels:
+    own: Matrix
+    numbers: Matrix
+    states: Matrix
+
+    def of(self, sizes: Sizes) -> Matrix:
+        return sizes.own * self.own + sizes.numbers * self.numbers + sizes.states * self.states
+
+
+def _kernels(table: Readings, numbers: _Block, states: Mapping[str, _Block], own: str | None) -> _Kernels:
+    rows = len(table)
+    asked = numbers.z[:, [table.names.index(own)]] if own in table.names else np.zeros((rows, 1))
+    read = np.zeros((rows, rows))
+    for block in states.values():
+        read += block.z @ block.z.T / (block.z.shape[1] * len(states))
+    return _Kernels(asked @ asked.T, numbers.z @ numbers.z.T / max(1, numbers.z.shape[1]), read)
+
+
+def _expected(numbers: _Block, states: Mapping[str, _Block]) -> Vector:
+    """What experience expects of each row, of unit spread on other tasks."""
+    return np.asarray(sum((block.z @ block.expected for block in states.values()), numbers.z @ numbers.expected))
+
+
+@dataclass(frozen=True)
+class _Fit:
+    dual: Vector
+    evidence: float
+    left_out: Vector
+    variance: Vector
+
+
+def _fit(sizes: Sizes, kernels: _Kernels, expected: Vector, same: Matrix, wanted: Vector, within: bool) -> _Fit:
+    linear = kernels.of(sizes)
+    shared = linear + LEVEL + (WITHIN if within else DOCUMENT) * same
+    whole = shared + sizes.noise * np.eye(len(wanted))
+    rest = wanted - sizes.experience * expected
+    factor = scipy.linalg.cho_factor(whole, lower=True)
+    dual = scipy.linalg.cho_solve(factor, rest)
+    evidence = sizes.likely - 0.5 * float(rest @ dual) - float(np.log(np.diag(factor[0])).sum())
+    left_out, variance = np.zeros(len(wanted)), np.zeros(len(wanted))
+    for out in np.unique(same, axis=0).astype(bool):
+        others = np.linalg.inv(whole[np.ix_(~out, ~out)])
+        left_out[out] = sizes.experience * expected[out] + linear[np.ix_(out, ~out)] @ others @ rest[~out]
+        across = shared[np.ix_(out, ~out)]
+        variance[out] = np.diag(whole)[out] - ((across @ others) * across).sum(axis=1)
+    return _Fit(dual, evidence, left_out, variance)
+
+
+def _learnt(
+    names: tuple[str, ...], numbers: _Block, states: Mapping[str, _Block], sizes: Sizes, dual: Vector, own: str | None
+) -> LinearHead:
+    weights = sizes.numbers / max(1, numbers.z.shape[1]) * (numbers.z.T @ dual)
+    if own in names:
+        at = names.index(own)
+        weights[at] += sizes.own * float(numbers.z[:, at] @ dual)
+    of_states = {
+        name: sizes.states / (block.z.shape[1] * len(states)) * (block.z.T @ dual) for name, block in states.items()
+    }
+    return _head(names, numbers, states, weights, of_states)
+
+
+def _head(
+    names: tuple[str, ...],
+    numbers: _Block,
+    states: Mapping[str, _Block],
+    weights: Vector,
+    of_states: Mapping[str, Vector],
+) -> LinearHead:
+    slopes = numbers.slopes(weights)
+    of_numbers = {n: (float(m), float(w)) for n, m, w in zip(names, numbers.means, slopes, strict=True)}
+    blocks = {}
+    for name, block in states.items():
+        slope = block.slopes(of_states[name])
+        blocks[name] = (float(block.means @ slope), slope)
+    return LinearHead(0.0, of_numbers, blocks)

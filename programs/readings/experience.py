@@ -1,0 +1,105 @@
+"""What earlier human ratings have taught about readings: where a judge starts before it has seen a label.
+
+An experience is fitted once to many tasks (`judgesmith study experience`). For every reading it holds the mean and the
+spread that it had there, and its weight in a score; a task's own labels move on from that. What was learnt from the
+hidden states of a model holds for its file alone; what was learnt from its numbers is taken for other models, too.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from ... import parts
+from ...errors import OptionError
+from .head import LinearHead, Number
+
+NONE = "none"
+_Numbers = Annotated[tuple[Number, ...], Field(min_length=1, max_length=20_000)]
+_Text = Annotated[str, Field(max_length=400)]
+
+
+class StateExperience(parts.Options):
+    """Means, spreads and weights of a block's dimensions."""
+
+    means: _Numbers
+    spreads: _Numbers
+    weights: _Numbers
+
+    @model_validator(mode="after")
+    def _one_width(self) -> Self:
+        if not len(self.means) == len(self.spreads) == len(self.weights):
+            raise ValueError("means, spreads and weights have different lengths")
+        return self
+
+
+class Card(parts.Options):
+    """Where an experience comes from. reader: the model that read the rows. sets: the sets of ratings, with their
+    licences."""
+
+    reader: _Text = ""
+    date: _Text = ""
+    sets: dict[str, _Text] = Field(default_factory=dict)
+
+
+class Experience(parts.Options):
+    """As a file holds it; nothing, without a file. model: SHA-256 of the reader's weights. level, points: the mean
+    human score in percent, and how many percent one unit of a score is worth, which is its spread on other tasks.
+    numbers: reading -> (mean, spread, weight of the standardised reading). states: the same by block."""
+
+    format: Literal["judgesmith.experience/1"] = "judgesmith.experience/1"
+    model: _Text = ""
+    card: Card = Card()
+    level: Number = 50.0
+    points: Number = 0.0
+    numbers: dict[str, tuple[Number, Number, Number]] = Field(default_factory=dict, max_length=2_000)
+    states: dict[str, StateExperience] = Field(default_factory=dict, max_length=64)
+
+    def without(self, name: str) -> Experience:
+        """The same without one reading."""
+        return self.model_copy(update={"numbers": {known: of for known, of in self.numbers.items() if known != name}})
+
+    def head(self) -> LinearHead:
+        """The score of a judge without labels, in percent."""
+        weights = {n: (mean, weight / spread) for n, (mean, spread, weight) in self.numbers.items() if spread > 0}
+        states = {}
+        for name, block in self.states.items():
+            spreads = np.array(block.spreads)
+            slope = np.where(spreads > 0, np.array(block.weights) / np.where(spreads > 0, spreads, 1.0), 0.0)
+            states[name] = (float(np.array(block.means) @ slope), slope)
+        return LinearHead(0.0, weights, states).scaled(self.points, self.level)
+
+
+def experience_of(model: str, name: str = "") -> Experience:
+    """What is known of a model's readings before labels. model: its SHA-256. name: a file, `none`, or empty for what
+    judgesmith brings: all of it for the models it was learnt from, the numbers alone for others.
+
+    Raises: OptionError for a file that holds no experience.
+    """
+    if name == NONE:
+        return Experience()
+    known = [read_experience(Path(name))] if name else _shipped()
+    return next((one for one in known if one.model == model), known[0].model_copy(update={"states": {}}))
+
+
+def read_experience(path: Path) -> Experience:
+    """Raises OptionError for a file that holds no experience."""
+    try:
+        return Experience.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise OptionError(f"{path}: {error.strerror}") from None
+    except ValueError as error:
+        raise OptionError(f"{path} is not an experience: {str(error)[:200]}") from None
+
+
+@cache
+def _shipped() -> list[Experience]:
+    """What judgesmith brings, that of the largest model first."""
+    folder = files(__package__) / "learnt"
+    found = [Experience.model_validate_json(file.read_bytes()) for file in folder.iterdir()]
+    return sorted(found, key=lambda one: -max(len(block.means) for block in one.states.values()))

@@ -1,0 +1,108 @@
+"""What other tasks teach: fitted by the command, used without labels and with a few."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from planted import PlantedReader, guessing, planted_labels
+from typer.testing import CliRunner
+
+import judgesmith as js
+from judgesmith.cli.main import app
+from judgesmith.errors import OptionError
+from judgesmith.experiments.studies.experience import draw
+from judgesmith.programs.readings import opening
+from judgesmith.programs.readings.experience import experience_of
+from judgesmith.programs.readings.judge import ReadingsJudge
+from judgesmith.programs.readings.opening import Opened
+from judgesmith.testing.scripted import scripted_models
+
+MODEL = "a1b2" * 16
+
+
+@pytest.fixture
+def lm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    monkeypatch.setitem(opening._opened, "test/model at None", Opened(PlantedReader(), MODEL))
+    with scripted_models() as make:
+        lm, transport = make(guessing())
+        monkeypatch.setattr("judgesmith.running.opening.open_model", lambda *_: lm)
+        yield lm, transport
+
+
+def run(*words: object) -> Any:
+    return CliRunner().invoke(app, [*map(str, words), "--lm", "test/model"])
+
+
+@pytest.fixture
+def learnt(lm: Any, tmp_path: Path) -> Path:
+    """An experience of two families."""
+    for seed in (1, 2):
+        rows = [
+            {"source": r.source, "output": f"{r.output} t{seed}", "doc_id": r.doc_id, "overall": r.scores["overall"]}
+            for r in planted_labels(documents=15, seed=seed).rows
+        ]
+        (tmp_path / f"task{seed}.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    tasks = [{"labels": f"task{n}.jsonl", "family": f"family {n}", "aspect": "overall"} for n in (1, 2)]
+    (tmp_path / "tasks.yaml").write_text(json.dumps({"tasks": tasks}), encoding="utf-8")
+    done = run("study", "experience", tmp_path / "tasks.yaml", "-o", tmp_path / "out", "--draws", 1, "--json")
+    assert done.exit_code == 0, done.output
+    said = json.loads(done.stdout.splitlines()[-1])
+    for task in said["tasks"]:
+        assert task["none"] > 2.5 > abs(task["zero_shot"])
+        assert task["by_labels"]["8"][0] > 2.5
+    return Path(said["experience"])
+
+
+def test_a_judge_without_labels_scores_by_experience_alone(lm: Any, learnt: Path, tmp_path: Path) -> None:
+    _, transport = lm
+    transport.requests.clear()
+    saved = tmp_path / "judge.json"
+    done = run("compile", "--no-labels", "--method", "readings", "--as", "fluency", "--experience", learnt, "-o", saved)
+    assert done.exit_code == 0, done.output
+    judge, labels = js.load(saved, lm=lm[0]), planted_labels(documents=10, seed=5)
+    scores = [v.percent for v in judge.score_many(labels.rows)]
+    assert np.corrcoef(scores, labels.scores)[0, 1] > 0.9
+    assert not transport.requests
+
+
+def test_five_labels_on_top_of_experience(lm: Any, learnt: Path) -> None:
+    every = planted_labels(documents=35, per_document=1, seed=6)
+    train, heldout = (replace(every, rows=every.rows[part]) for part in (slice(5), slice(5, None)))
+    q = {
+        known: js.compile(ReadingsJudge("overall", experience=known), train, lm=lm[0], heldout=heldout).report.heldout.q
+        for known in (str(learnt), "none")
+    }
+    assert q[str(learnt)] > max(2.5, q["none"])
+
+
+def test_an_experience_is_that_of_its_model(learnt: Path, tmp_path: Path) -> None:
+    assert experience_of(MODEL, str(learnt)).states
+    other = experience_of("f" * 64, str(learnt))
+    assert other.numbers and not other.states
+    assert not experience_of(MODEL, "none").numbers
+    shipped = experience_of("f" * 64)
+    assert shipped.numbers["assistant.mean"][2] != 0 and not shipped.states
+    data = json.loads(learnt.read_text(encoding="utf-8"))
+    assert data["card"]["sets"] == {f"task{n}.overall (45 rows)": "own" for n in (1, 2)}
+    for name, change in (
+        ("a.json", {"model": 3}),
+        ("b.json", {"format": "judgesmith/1"}),
+        ("c.json", {"numbers": [1]}),
+    ):
+        (tmp_path / name).write_text(json.dumps(data | change), encoding="utf-8")
+        with pytest.raises(OptionError, match=f"{name} is not an experience"):
+            experience_of(MODEL, str(tmp_path / name))
+    with pytest.raises(OptionError, match="No such file"):
+        experience_of(MODEL, str(tmp_path / "missing.json"))
+
+
+def test_few_labels_come_from_as_many_documents() -> None:
+    members = [i // 4 for i in range(80)]
+    train, left = draw(members, 8, 0)
+    assert len(train) == len({members[i] for i in train}) == 8
+    assert len(left) == 80 - 32 and not {members[i] for i in train} & {members[i] for i in left}
+    assert len({members[i] for i in draw(members, 20, 0)[0]}) == 5

@@ -1,0 +1,226 @@
+"""The Gaussian model of readings, on tables whose truth is known."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from judgesmith import parts
+from judgesmith.errors import OptionError
+from judgesmith.optimizers.fitting.folds import folds
+from judgesmith.optimizers.fitting.gaussian import gaussian
+from judgesmith.optimizers.fitting.readings import weigh
+from judgesmith.optimizers.fitting.validation import agreement, nested
+from judgesmith.programs.readings.experience import Experience
+from judgesmith.programs.readings.head import HeadData, LinearHead, Readings
+
+NAMES = ("direct", "good", "fair", "noise")
+NOTHING = Experience()
+
+
+def made(seed: int, rows: int = 60, *, of_group: int = 2, noise: float = 1.0) -> tuple[Readings, np.ndarray]:
+    """A table in which `good` knows the score, `fair` knows it too, `direct` little, and states a good deal."""
+    rng = np.random.default_rng(seed)
+    y = rng.normal(size=rows)
+    values = np.column_stack(
+        [
+            y + 3 * rng.normal(size=rows),
+            10 + 5 * (y + noise * rng.normal(size=rows)),
+            y + noise * rng.normal(size=rows),
+            rng.normal(size=rows) * 100,
+        ]
+    )
+    states = np.outer(y, rng.normal(size=50)) * 0.5 + rng.normal(size=(rows, 50))
+    groups = tuple(i // of_group for i in range(rows))
+    return Readings(NAMES, values, groups, {"mid": states.astype(np.float32)}), 3 + y
+
+
+#: Other tasks have taught that `good` is good; its spread there was 7.
+KNOWN = Experience(numbers={"good": (10.0, 7.0, 1.0)}, points=0.5)
+
+
+def fit(table: Readings, y: np.ndarray, known: Experience = NOTHING) -> LinearHead:
+    return gaussian(table, y, known, own="direct").head
+
+
+def test_unseen_rows_are_known_and_scores_keep_the_scale() -> None:
+    table, y = made(1, 300)
+    train, test = np.arange(40), np.arange(40, 300)
+    predicted = fit(table.rows(train), y[train])(table.rows(test))
+    assert agreement(predicted, y[test]) > 2.2
+    assert abs(predicted.mean() - y[test].mean()) < 0.5
+    assert np.mean((predicted - y[test]) ** 2) < np.var(y[test])
+
+
+@pytest.mark.parametrize("known", [NOTHING, KNOWN])
+def test_a_head_is_numbers_that_add_up_and_a_gap_adds_nothing(known: Experience) -> None:
+    table, y = made(2)
+    head = fit(table, y, known)
+    again = LinearHead.of(HeadData.model_validate_json(head.data("model").model_dump_json()))
+    assert again(table) == pytest.approx(head(table), abs=1e-4)
+    contributed = head.contributions(table)
+    assert head.base + sum(contributed.values()) == pytest.approx(head(table))
+    gaps = Readings(NAMES, np.full_like(table.values, np.nan), table.groups, table.states)
+    assert all(not head.contributions(gaps)[name].any() for name in head.weights)
+
+
+def test_with_few_labels_experience_decides_and_with_many_the_labels() -> None:
+    wrong = Experience(numbers={"noise": (0.0, 100.0, 1.0)}, points=0.5)
+    few, many = ([], [])
+    for seed in range(8):
+        table, y = made(seed, 300)
+        rest = table.rows(np.arange(100, 300))
+        for found, count in ((few, 5), (many, 100)):
+            rows, scores = table.rows(np.arange(count)), y[:count]
+            heads = [fit(rows, scores, known) for known in (KNOWN, NOTHING, wrong)]
+            found.append([agreement(head(rest), y[100:]) for head in heads])
+    helped, alone, misled = np.mean(few, axis=0)
+    assert helped > alone + 0.1 and misled < alone
+    assert np.mean(many, axis=0)[2] > 2
+
+
+def test_an_own_score_that_is_good_wins_and_costs_nothing_where_it_is_not() -> None:
+    gained = []
+    for seed in range(8):
+        table, y = made(seed, 300, noise=3.0)
+        strong = table.values.copy()
+        strong[:, 0] = 50 + 10 * (y + 0.4 * np.random.default_rng(seed + 99).normal(size=len(y)))
+        strong_table = Readings(NAMES, strong, table.groups, table.states)
+        train, test = np.arange(30), np.arange(30, 300)
+        fitted = weigh(strong_table.rows(train), y[train], KNOWN)
+        assert "direct" in fitted.head.weights
+        gained.append(agreement(fitted.head(strong_table.rows(test)), y[test]) - agreement(strong[test, 0], y[test]))
+    assert np.mean(gained) > -0.03
+    assert "direct" not in weigh(*made(3, 60, noise=0.5), KNOWN).head.weights
+
+
+@pytest.mark.parametrize("groups", [40, 20, 7])
+def test_noise_in_more_dimensions_than_rows_teaches_nothing(groups: int) -> None:
+    """Rows that are centred together tell each other's labels to a fit with enough dimensions: Q came to 3."""
+    reached = []
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        states = {"wide": rng.normal(size=(40, 400))}
+        table = Readings((), np.zeros((40, 0)), tuple(i % groups for i in range(40)), states)
+        y = rng.normal(size=40)
+        reached.append(agreement(gaussian(table, y, NOTHING, own=None).left_out, y))
+    assert abs(float(np.mean(reached))) < 0.3  # each has a standard deviation of about .45
+
+
+def test_left_out_scores_are_those_of_a_fit_without_the_group() -> None:
+    table, y = made(4, 40)
+    quick = gaussian(table, y, KNOWN, own="direct").left_out
+    slow = np.zeros(len(y))
+    for group in set(table.groups):
+        out = np.flatnonzero([g == group for g in table.groups])
+        rest = np.setdiff1d(np.arange(len(y)), out)
+        head = fit(table.rows(rest), y[rest], KNOWN)
+        slow[out] = head(table.rows(out)) - head.base
+    # Means and spreads of the readings are those of all rows in the quick way, and of the rest in the slow one.
+    assert np.corrcoef(quick, slow)[0, 1] > 0.97
+
+
+def test_the_models_own_deviation_covers_new_rows() -> None:
+    inside = []
+    for seed in range(10):
+        table, y = made(seed, 240)
+        train, test = np.arange(40), np.arange(40, 240)
+        fitted = gaussian(table.rows(train), y[train], NOTHING, own="direct")
+        width = 1.645 * np.sqrt(np.mean(fitted.deviation**2))
+        inside.append(np.mean(np.abs(fitted.head(table.rows(test)) - y[test]) < width))
+    assert 0.85 < np.mean(inside) <= 1
+
+
+@settings(max_examples=30)
+@given(st.floats(0.01, 100), st.floats(-1000, 1000), st.integers(0, 5))
+def test_the_unit_of_a_reading_does_not_matter(factor: float, shift: float, seed: int) -> None:
+    table, y = made(seed, 40)
+    moved = Readings(NAMES, table.values * factor + shift, table.groups, table.states)
+    assert fit(table, y)(table) == pytest.approx(fit(moved, y)(moved), rel=1e-4, abs=1e-4)
+
+
+def test_heads_add_even_with_other_means() -> None:
+    table, y = made(5)
+    a, b = (fit(table.rows(rows), y[rows]) for rows in (np.arange(30), np.arange(30, 60)))
+    assert (a + b)(table) == pytest.approx(a(table) + b(table))
+
+
+def test_what_does_not_vary_weighs_nothing_and_equal_labels_leave_experience() -> None:
+    table, y = made(6)
+    values = table.values.copy()
+    values[:, 3] = 7.0
+    assert fit(Readings(NAMES, values, table.groups), y).weights["noise"] == (7.0, 0.0)
+    head = fit(table.rows(np.arange(6)), np.full(6, 80.0), KNOWN)
+    assert agreement(head(table), table.columns(["good"])[:, 0]) > 2.5
+    assert head(table.rows(np.arange(6))).mean() == pytest.approx(80.0)
+
+
+def test_labels_that_mean_nothing_do_not_turn_the_judge_round() -> None:
+    truth = []
+    for seed in range(20):
+        table, y = made(seed, 240)
+        train, test = np.arange(40), np.arange(40, 240)
+        noise = np.random.default_rng([seed, 2]).permutation(y[train])
+        truth.append(agreement(fit(table.rows(train), noise, KNOWN)(table.rows(test)), y[test]))
+    assert np.mean(truth) > 0.5
+
+
+def test_nested_agreement_is_what_fresh_rows_give() -> None:
+    said, true = [], []
+    for seed in range(12):
+        table, y = made(seed, 260, noise=2.0)
+        train, test = np.arange(60), np.arange(60, 260)
+        said.append(agreement(nested(fit, table.rows(train), y[train]), y[train]))
+        true.append(agreement(fit(table.rows(train), y[train])(table.rows(test)), y[test]))
+    assert abs(np.mean(said) - np.mean(true)) < 0.2
+
+
+@given(st.lists(st.integers(0, 8), min_size=2, max_size=60).filter(lambda g: len(set(g)) > 1), st.integers(2, 6))
+def test_folds_keep_groups_whole(groups: list[int], count: int) -> None:
+    found = folds(groups, count)
+    assert sorted(np.concatenate(found).tolist()) == list(range(len(groups)))
+    assert len(found) == min(count, len(set(groups)))
+    sides = [{groups[i] for i in fold} for fold in found]
+    assert sum(map(len, sides)) == len(set(groups))
+
+
+def test_what_makes_no_table_is_refused() -> None:
+    table, _ = made(7)
+    with pytest.raises(OptionError, match="array of that shape"):
+        Readings(("a",), np.zeros((3, 2)), (1, 2, 3))
+    with pytest.raises(OptionError, match="have gaps"):
+        Readings(("a",), np.zeros((2, 1)), (1, 2), {"s": np.array([[1.0], [np.nan]])})
+    with pytest.raises(OptionError, match="no reading 'other'"):
+        table.columns(["other"])
+    with pytest.raises(OptionError, match="no states 'deep'"):
+        LinearHead(0.0, {}, {"deep": (0.0, np.zeros(2))})(table)
+    with pytest.raises(OptionError, match="one group"):
+        folds(["a", "a"])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"model": "x" * 401},
+        {"base": float("nan")},
+        {"base": 1e300},
+        {"weights": {"a": [1, "two"]}},
+        {"weights": {str(n): [0, 0] for n in range(2001)}},
+        {"states": {"s": {"offset": 0, "weights": []}}},
+        {"states": {"s": {"offset": float("inf"), "weights": [1]}}},
+        {"states": {"s": {"offset": 0, "weights": [0] * 20_001}}},
+        {"other": 1},
+    ],
+    ids=lambda change: str(change)[:40],
+)
+def test_what_is_no_head_is_refused(change: dict[str, object]) -> None:
+    good = {"model": "m", "base": 1, "weights": {"a": [1, 2]}, "states": {"s": {"offset": 0, "weights": [1]}}}
+    assert LinearHead.of(parts.read_options(HeadData, good, "the head")).weights == {"a": (1.0, 2.0)}
+    with pytest.raises(OptionError, match="the head"):
+        parts.read_options(HeadData, good | change, "the head")
+
+
+def test_agreement_of_five_rows() -> None:
+    # r = .8; ranks are the values, so rho = .8 too; of 10 pairs 8 are in order and 2 not: tau = .6
+    assert agreement(np.array([1.0, 2, 3, 4, 5]), np.array([2.0, 1, 3, 5, 4])) == pytest.approx(2.2)
+    assert agreement(np.ones(5), np.arange(5.0)) == 0.0
