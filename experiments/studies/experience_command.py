@@ -22,9 +22,7 @@ class Experience(Command, Model, Json):
 
     tasks: Path | None = argument(None, "Tasks to learn from; default: what judgesmith's own experience is from.")
     reader: str = flag("", "A local model that reads instead of --lm.")
-    draws: int = flag(
-        0, "Also measure it: each family left out, and this number of draws of labels for each size.", ge=0
-    )
+    draws: int = flag(0, "Also measure it: each family left out, this number of draws for each size.", ge=0)
     output: Path = flag(Path("experience"), "Folder of the results.", "-o", "--output", metavar="FOLDER")
 
     def run(self) -> None:

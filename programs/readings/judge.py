@@ -84,6 +84,7 @@ class ReadingsJudge(DirectScorer):
             "",
             "What is known before labels: a file of `judgesmith study experience`, or none; empty: what judgesmith "
             "brings, learnt from public ratings.",
+            added=True,
             max_length=400,
         )
 
