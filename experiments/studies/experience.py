@@ -1,15 +1,17 @@
 """Experience from rated sets, and what it is worth on tasks of other families.
 
-For every task readings and human scores are standardised; the families count alike. One ridge regression is fitted to
-the numbers and one to each block of states: their weights, with the readings' means and spreads, are the experience. It
-is measured by leaving one family out: the experience of the others, and labels drawn from the task.
+For every task readings and human scores are standardised; a family counts by the root of its number of tasks. One
+ridge regression is fitted to the numbers and one to each block of states: their weights, with the readings' means and
+spreads, are the experience. It is measured by leaving one family out: the experience of the others, and labels drawn
+from the task.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -23,8 +25,7 @@ from pydantic import Field
 from ...datasets.loading import read_labels
 from ...errors import OptionError
 from ...optimizers.fitting.gaussian import Fitted, target
-from ...optimizers.fitting.readings import weigh
-from ...optimizers.fitting.validation import agreement
+from ...optimizers.fitting.readings import agreement, weigh
 from ...parts import Options, read_options
 from ...programs.atomic import write_whole
 from ...programs.models.lm import LanguageModel
@@ -35,14 +36,15 @@ from ...programs.readings.judge import DIRECT, ReadingsJudge
 from ...running.plain import finite
 from .readings import FEWEST_LEFT, Known, draw_labels, read_table, whole_groups
 
-#: Rows that a family counts as; ridge penalties; how far standardised readings may lie off; the parts' shares.
+#: Rows that a family counts as on average; ridge penalties; how far standardised readings may lie off; the parts'
+#: shares.
 FAMILY_ROWS = 300.0
-NUMBERS_PENALTY, STATES_PENALTY = 100.0, 3000.0
+NUMBERS_PENALTY, STATES_PENALTY = 100.0, 10_000.0
 NUMBERS_CLIP, STATES_CLIP = 4.0, 6.0
 NUMBERS_SHARE = 0.6
 SIZES = (5, 8, 12, 20, 40, 80)
-#: Up to this number, every label is of another document.
-EACH_OWN_DOCUMENT = 12
+#: Up to this number, labels are spread over documents.
+SPREAD_LABELS = 12
 
 
 class TaskSpec(Options):
@@ -131,10 +133,12 @@ def fit_experience(tasks: Sequence[Task], card: Card, model: str = "") -> Experi
     rows = Counter[str]()
     for task in tasks:
         rows[task.family] += len(task.scores)
-    weights = np.concatenate([np.full(len(t.scores), FAMILY_ROWS / rows[t.family]) for t in tasks])
     of_family = Counter(task.family for task in tasks)
+    counts = {family: FAMILY_ROWS * np.sqrt(number) for family, number in of_family.items()}
+    scale = FAMILY_ROWS / np.mean(list(counts.values()))
+    weights = np.concatenate([np.full(len(t.scores), counts[t.family] * scale / rows[t.family]) for t in tasks])
     shares = np.array([1 / of_family[task.family] for task in tasks]) / len(of_family)
-    names = tuple(n for n in tasks[0].table.names if all(_has(task.table, n) for task in tasks))
+    names = tuple(n for n in tasks[0].table.names if all(n in task.table.names for task in tasks))
     parts = _part([t.table.columns(names) for t in tasks], wanted, weights, shares, NUMBERS_CLIP, NUMBERS_PENALTY)
     blocks = [b for b in tasks[0].table.states if all(b in task.table.states for task in tasks)]
     means, spreads, learnt = (np.round(part, 7) for part in parts)
@@ -155,15 +159,13 @@ def fit_experience(tasks: Sequence[Task], card: Card, model: str = "") -> Experi
     )
 
 
-def _has(table: Readings, name: str) -> bool:
-    return name in table.names and bool(np.isfinite(table.columns([name])).any())
-
-
 def _part(
     tables: Sequence[Matrix], wanted: Vector, weights: Vector, shares: Vector, clip: float, penalty: float
 ) -> tuple[Vector, Vector, Vector]:
-    """Means and spreads of columns within tasks, and their weights, which give scores of unit spread."""
-    means, spreads = (np.array([of(values, axis=0) for values in tables]) for of in (np.nanmean, np.nanstd))
+    """Means and spreads of columns within tasks, and their weights, which give scores of unit spread. A task without a
+    column says nothing of it."""
+    masked = [np.ma.masked_invalid(values) for values in tables]
+    means, spreads = (np.array([getattr(m, of)(axis=0).filled(0.0) for m in masked]) for of in ("mean", "std"))
     z = np.concatenate(
         [
             np.clip(np.nan_to_num((values - mean) / np.where(spread > 0, spread, np.inf)), -clip, clip)
@@ -177,8 +179,9 @@ def _part(
     else:
         fitted = np.linalg.solve(x.T @ x + penalty * np.eye(x.shape[1]), x.T @ y)
     varies = shares @ (spreads > 0)
-    pooled = np.sqrt(shares @ spreads**2 / np.where(varies > 0, varies, 1.0))
-    return shares @ means, pooled, fitted / max(float((z @ fitted).std()), 1e-9)
+    counted = np.where(varies > 0, varies, 1.0)
+    pooled = np.sqrt(shares @ spreads**2 / counted)
+    return (shares @ np.where(spreads > 0, means, 0.0)) / counted, pooled, fitted / max(float((z @ fitted).std()), 1e-9)
 
 
 # Measuring ------------------------------------------------------------------------------------------------------------
@@ -207,17 +210,17 @@ class Worth:
 
 
 def draw(members: Sequence[Any], labels: int, number: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Rows that are learnt from and rows of other groups: few labels are of one group each, where there are enough
-    groups; more are of whole groups."""
-    if labels > EACH_OWN_DOCUMENT or len(set(members)) < 2 * labels:
+    """Rows that are learnt from and rows of other groups: few labels are spread over as many groups, up to half of all;
+    more are of whole groups."""
+    if labels > SPREAD_LABELS:
         return draw_labels(members, labels, number)
-    order = np.random.default_rng([number, 6]).permutation(len(members))
-    first: dict[str, int] = {}
-    for row in order.tolist():
-        first.setdefault(str(members[row]), row)
-    train = np.array(list(first.values())[:labels], dtype=np.intp)
-    taken = {str(members[row]) for row in train.tolist()}
-    return train, np.flatnonzero([str(member) not in taken for member in members])
+    rows = defaultdict[str, list[int]](list)
+    for row in np.random.default_rng([number, 6]).permutation(len(members)).tolist():
+        rows[str(members[row])].append(row)
+    groups = list(rows)[: max(2, min(labels, len(rows) // 2))]
+    turns = itertools.chain.from_iterable(itertools.zip_longest(*(rows[group] for group in groups)))
+    train = np.array([row for row in turns if row is not None][:labels], dtype=np.intp)
+    return train, np.flatnonzero([str(member) not in groups for member in members])
 
 
 def worth(task: Task, known: Experience, draws: int, sizes: Sequence[int] = SIZES) -> Worth:

@@ -21,8 +21,7 @@ from ...datasets.loading import read_labels
 from ...datasets.records import Labels
 from ...errors import OptionError
 from ...optimizers.examples import examples_of, groups, humans, item_of, score_rows
-from ...optimizers.fitting.readings import weigh
-from ...optimizers.fitting.validation import agreement, nested
+from ...optimizers.fitting.readings import agreement, nested, weigh
 from ...programs.models.lm import LanguageModel
 from ...programs.progress import Progress
 from ...programs.readings.experience import Experience

@@ -19,7 +19,6 @@ from ... import parts
 from ...errors import OptionError
 from .head import LinearHead, Number
 
-NONE = "none"
 _Numbers = Annotated[tuple[Number, ...], Field(min_length=1, max_length=20_000)]
 _Text = Annotated[str, Field(max_length=400)]
 
@@ -39,8 +38,7 @@ class StateExperience(parts.Options):
 
 
 class Card(parts.Options):
-    """Where an experience comes from. reader: the model that read the rows. sets: the sets of ratings, with their
-    licences."""
+    """Where an experience comes from. reader: the model that read the rows. sets: the licence of each set."""
 
     reader: _Text = ""
     date: _Text = ""
@@ -81,7 +79,7 @@ def experience_of(model: str, name: str = "") -> Experience:
 
     Raises: OptionError for a file that holds no experience.
     """
-    if name == NONE:
+    if name == "none":
         return Experience()
     known = [read_experience(Path(name))] if name else _shipped()
     return next((one for one in known if one.model == model), known[0].model_copy(update={"states": {}}))

@@ -137,7 +137,8 @@ class ReadingsJudge(DirectScorer):
         ModelError for a model that cannot."""
         opened = self.opened(lm)
         reader = opened.kept if self.keeps and lm.connection.cache else opened.reader
-        text = Text(item.source or "", item.output, item.context or "", self.instruction or GENERAL)
+        asked = self.instruction or GENERAL
+        text = Text(item.source or "", item.output, item.context or "", asked, item.reference or "")
         try:
             return read_row(reader, text, layers=self.layers, counted=self.surface)
         except OptionError as error:

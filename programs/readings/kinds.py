@@ -96,6 +96,17 @@ def surface(source: str, output: str) -> dict[str, float]:
     }
 
 
+def reference(known: str, output: str) -> dict[str, float]:
+    """How near an output is to a reference, NaN without one. reference: F1 of their words. reference_order: similarity
+    as sequences of words, 0 to 1."""
+    right, made = (_WORD.findall(text.casefold()) for text in (known, output))
+    if not right:
+        return {"reference": math.nan, "reference_order": math.nan}
+    shared = (Counter(right) & Counter(made)).total()
+    order = Indel.normalized_similarity(right[:_MOST_WORDS], made[:_MOST_WORDS])
+    return {"reference": 2 * shared / max(1, len(right) + len(made)), "reference_order": float(order)}
+
+
 @readings.register
 class Likelihood(Reading):
     name = "assistant"
@@ -109,11 +120,11 @@ class Likelihood(Reading):
 @readings.register
 class Surface(Reading):
     name = "surface"
-    about = "length, overlap with the source and repetition, counted without a model"
+    about = "length, overlap with the source and a reference, repetition, counted without a model"
 
     @classmethod
     def numbers(cls, text: Text, tokens: TokenReading) -> Mapping[str, float]:
-        return surface(text.given, text.made)
+        return surface(text.given, text.made) | reference(text.reference, text.made)
 
 
 @dataclass(frozen=True)

@@ -159,6 +159,7 @@ class Text:
     output: str
     context: str = ""
     instruction: str = INSTRUCTIONS["general"]
+    reference: str = ""
 
     @property
     def given(self) -> str:

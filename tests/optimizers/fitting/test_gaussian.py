@@ -9,8 +9,7 @@ from judgesmith import parts
 from judgesmith.errors import OptionError
 from judgesmith.optimizers.fitting.folds import folds
 from judgesmith.optimizers.fitting.gaussian import gaussian
-from judgesmith.optimizers.fitting.readings import weigh
-from judgesmith.optimizers.fitting.validation import agreement, nested
+from judgesmith.optimizers.fitting.readings import agreement, nested, weigh
 from judgesmith.programs.readings.experience import Experience
 from judgesmith.programs.readings.head import HeadData, LinearHead, Readings
 
