@@ -51,9 +51,9 @@ class Sizes:
 #: From an own score that is one reading of many to one that is nearly all there is to know.
 SIZES = (
     Sizes(0.5, 0.02, 0.1, 0.2, 0.5),
-    Sizes(0.5, 0.5, 0.1, 0.2, 0.4, -2.0),
-    Sizes(0.2, 1.0, 0.03, 0.05, 0.3, -2.0),
-    Sizes(0.05, 1.0, 0.005, 0.005, 0.3, -2.0),
+    Sizes(0.5, 0.5, 0.1, 0.2, 0.4, -3.0),
+    Sizes(0.2, 1.0, 0.03, 0.05, 0.3, -3.0),
+    Sizes(0.05, 1.0, 0.005, 0.005, 0.3, -3.0),
 )
 
 

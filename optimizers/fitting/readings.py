@@ -19,8 +19,8 @@ from ..examples import Vector, groups, humans, item_of
 from .folds import folds
 from .gaussian import Fitted, gaussian
 
-#: Q that the model's own score has to gain, to be asked for.
-WORTH_A_CALL = 0.05
+#: Q that the own score has to gain to be asked for, and what chance adds to that with one label (with n: by √n).
+WORTH_A_CALL, CHANCE = 0.05, 0.5
 
 
 def agreement(predicted: Vector, human: Vector) -> float:
@@ -48,11 +48,11 @@ def nested(fit: Callable[[Readings, Vector], LinearHead], table: Readings, score
 
 def weigh(table: Readings, scores: Vector, experience: Experience, *, within: bool = False) -> Fitted:
     """The fit that compiling takes for a table with the direct score among its readings. It does without that score,
-    which costs a call for every row, unless it gains `WORTH_A_CALL` of Q on groups that were left out."""
+    which costs a call for every row, unless it clearly gains Q on groups that were left out."""
     tables = table, _without_own(table)
     every, free = (gaussian(part, scores, experience, own=DIRECT, within=within) for part in tables)
     gain = agreement(every.left_out, scores) - agreement(free.left_out, scores)
-    return every if gain > WORTH_A_CALL or not tables[1].names else free
+    return every if gain > WORTH_A_CALL + CHANCE / len(table) ** 0.5 or not tables[1].names else free
 
 
 def _without_own(table: Readings) -> Readings:

@@ -84,7 +84,7 @@ def test_an_own_score_that_is_good_wins_and_costs_nothing_where_it_is_not() -> N
         table, y = made(seed, 300, noise=3.0)
         strong = table.values.copy()
         strong[:, 0] = 50 + 10 * (y + 0.4 * np.random.default_rng(seed + 99).normal(size=len(y)))
-        strong_table = Readings(NAMES, strong, table.groups, table.states)
+        strong_table = Readings(NAMES, strong, table.groups)
         train, test = np.arange(30), np.arange(30, 300)
         fitted = weigh(strong_table.rows(train), y[train], KNOWN)
         assert "direct" in fitted.head.weights
