@@ -141,9 +141,9 @@ def fit_experience(tasks: Sequence[Task], card: Card, model: str = "") -> Experi
     names = tuple(n for n in tasks[0].table.names if all(n in task.table.names for task in tasks))
     parts = _part([t.table.columns(names) for t in tasks], wanted, weights, shares, NUMBERS_CLIP, NUMBERS_PENALTY)
     blocks = [b for b in tasks[0].table.states if all(b in task.table.states for task in tasks)]
-    means, spreads, learnt = (np.round(part, 7) for part in parts)
     share = NUMBERS_SHARE if blocks else 1.0
-    columns = zip(names, means, spreads, share * learnt, strict=True)
+    means, spreads, learnt = (np.round(part, 7) for part in (*parts[:2], share * parts[2]))
+    columns = zip(names, means, spreads, learnt, strict=True)
     numbers = {name: (float(m), float(s), float(w)) for name, m, s, w in columns}
     states = {}
     for block in blocks:

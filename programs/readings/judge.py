@@ -238,6 +238,7 @@ class ReadingsJudge(DirectScorer):
 
     def take(self, head: LinearHead, model: str) -> None:
         """Score by this head from now on. model: whose readings it was fitted to (`Opened.model`)."""
+        self.choose(experience="")
         self.load_fitted("head", head.data(model).model_dump(mode="json"))
 
     def fitted(self) -> dict[str, Any]:

@@ -26,10 +26,8 @@ from ..running.settings import Catalogue, JudgeInWords, ModelOptions, Owner
 from ..signatures.values import Criterion
 
 METHOD, OPTIMIZER = "active-critic", "random-search"
-#: The method that is taken where none is asked for and the model can be read.
-READ = "readings"
-#: The one without labels for other models: comparing tells good from bad without them.
-COMPARING = "pairwise-direct"
+#: The method that is taken where none is asked for and the model can be read, and for other models without labels.
+READ, COMPARING = "readings", "pairwise-direct"
 #: Options of the run that only a method which infers its task has a use for.
 OF_INFERENCE = ("batches", "batch_size", "keep")
 CRITERIA_FORMS = "write lines `name: definition`, or JSON: {name: definition}"

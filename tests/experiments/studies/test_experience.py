@@ -63,6 +63,7 @@ def test_a_judge_without_labels_scores_by_experience_alone(lm: Any, learnt: Path
     saved = tmp_path / "judge.json"
     done = run("compile", "--no-labels", "--method", "readings", "--as", "fluency", "--experience", learnt, "-o", saved)
     assert done.exit_code == 0, done.output
+    assert str(learnt) not in saved.read_text(encoding="utf-8")
     judge, labels = js.load(saved, lm=lm[0]), planted_labels(documents=10, seed=5)
     scores = [v.percent for v in judge.score_many(labels.rows)]
     assert np.corrcoef(scores, labels.scores)[0, 1] > 0.9
