@@ -227,10 +227,11 @@ class ReadingsJudge(DirectScorer):
         added = _by_group(fit.head.contributions(table))
         moved = {name: round(float(np.std(values)), 4) for name, values in added.items()}
         moved = dict(sorted(moved.items(), key=lambda pair: -pair[1]))
+        rest = ", the rest from experience with other tasks" if fit.learnt < 1 else ""
         changed = (
             f"Q {fit.q:.2f} on training rows by weights that were learnt without them, against {fit.direct:.2f} for "
-            f"the direct score alone; {fit.learnt:.0%} of what moves a score comes from these labels, the rest from "
-            "experience with other tasks; how far it is moved, in percent (standard deviation): "
+            f"the direct score alone; {fit.learnt:.0%} of what moves a score comes from these labels{rest}; how far it "
+            "is moved, in percent (standard deviation): "
             + ", ".join(f"{name} {points:.1f}" for name, points in moved.items())
         )
         details = {"q": round(fit.q, 6), "readings": list(fit.trials), "influence": moved}
