@@ -1,10 +1,10 @@
 """How readings become a score: one Gaussian model, linear in every reading, that starts from experience.
 
 A row's human score is taken to be the sum of what experience expects of it (`programs.readings.experience`), of a
-weight for the judge's own score, of small weights for all numbers and for all dimensions of the states, of something
-that its document's rows have in common, and of noise. Only the weights are learnt from the labels: how large each part
-may be was learnt once, on other tasks. How far the own score may be trusted differs most between models, so that four
-answers are weighed by how well they explain the labels (their evidence). All of it costs no call.
+weight for the judge's own score, of small weights for all numbers and all dimensions of the states, of something that
+its document's rows have in common, and of noise. Only the weights are learnt from the labels; how large each part may
+be was learnt on other tasks. How far experience and the own score may be trusted differs most, so that five answers are
+weighed by how well they explain the labels (their evidence).
 
 Source: Gaussian processes with linear kernels (Rasmussen and Williams 2006, §2.1 and §5.4); the composition is ours
 (experiments/results/experience.md).
@@ -48,9 +48,10 @@ class Sizes:
     likely: float = 0.0
 
 
-#: From an own score that is one reading of many to one that is nearly all there is to know.
+#: Experience that fits, or less; an own score that is one reading of many, up to one that says nearly all.
 SIZES = (
     Sizes(0.5, 0.02, 0.1, 0.2, 0.5),
+    Sizes(0.2, 0.02, 0.2, 0.2, 0.5, -1.0),
     Sizes(0.5, 0.5, 0.1, 0.2, 0.4, -3.0),
     Sizes(0.2, 1.0, 0.03, 0.05, 0.3, -3.0),
     Sizes(0.05, 1.0, 0.005, 0.005, 0.3, -3.0),

@@ -97,7 +97,7 @@ def read_experience(path: Path) -> Experience:
 
 @cache
 def _shipped() -> list[Experience]:
-    """What judgesmith brings, that of the largest model first."""
+    """What judgesmith brings, that from most sets and the larger model first."""
     folder = files(__package__) / "learnt"
     found = [Experience.model_validate_json(file.read_bytes()) for file in folder.iterdir()]
-    return sorted(found, key=lambda one: -max(len(block.means) for block in one.states.values()))
+    return sorted(found, key=lambda one: (len(one.card.sets), len(str(one.states))), reverse=True)
