@@ -1,6 +1,5 @@
 """Texts perturbed by a scripted model: what passes the checks, what is asked for again, and when it is given up."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -9,15 +8,8 @@ from judgesmith.discerning.rewriting import TRIES, Rewriter, check
 from judgesmith.errors import CallError
 from judgesmith.programs.models import engine
 from judgesmith.programs.prompting.answers import bare
-from judgesmith.testing.scripted import MakeScripted, scripted_models
 
 TEXT = "Anna Lopez sold 12 red buses to the town of Oldham on Monday, and the council has agreed."
-
-
-@pytest.fixture
-def scripted() -> Iterator[MakeScripted]:
-    with scripted_models() as made:
-        yield made
 
 
 def rewrite(lm: Any, kind: Any, text: str = TEXT, **options: Any) -> Any:

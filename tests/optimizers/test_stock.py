@@ -1,7 +1,7 @@
 """DSPy's own optimizers on every judge: what they make is called on rows, saved, loaded, and scores the same."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from judgesmith.errors import ArtifactError, OptionError
 from judgesmith.programs.artifact import load
 from judgesmith.programs.judge import Judge
 from judgesmith.testing.judges import obliging
-from judgesmith.testing.scripted import scripted_models
+from judgesmith.testing.scripted import MakeScripted
 
 ROWS = [
     dspy.Example(source=f"Notice {i}: the hall is {w}.", output=f"The hall is {w}, text {i}.", rating=1 + i * 2 % 5)
@@ -76,7 +76,7 @@ STOCK: dict[str, Compile] = {
 
 
 @pytest.fixture
-def model() -> Iterator[Any]:
+def model(scripted: MakeScripted) -> Any:
     """A model that gives every judge the form of its answer, with a score that depends on the whole prompt; and what it
     was asked."""
     oblige = obliging()
@@ -85,8 +85,7 @@ def model() -> Iterator[Any]:
         digit = 1 + sum(sum(map(ord, message["content"])) for message in request.messages) % 5
         return re.sub(r"(Score: )\d+", rf"\g<1>{digit}", oblige(request))
 
-    with scripted_models() as made:
-        yield made(answer, grammar=True)
+    return scripted(answer, grammar=True)
 
 
 def scores(judge: Any) -> list[float]:

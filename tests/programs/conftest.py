@@ -1,4 +1,4 @@
-"""Fixtures of the judges' tests: the scripted language model, and servers that misbehave."""
+"""Fixtures of the judges' tests: replies with log-probabilities, and servers that misbehave."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -8,14 +8,6 @@ import pytest
 from misbehaving_server import MakeServer, Say, Server
 
 from judgesmith.programs.models.transport import Reply, TokenChoice
-from judgesmith.testing.scripted import MakeScripted, scripted_models
-
-
-@pytest.fixture
-def scripted() -> Iterator[MakeScripted]:
-    """Makes (model, transport) from a script; a list that was not used up fails the test."""
-    with scripted_models() as make:
-        yield make
 
 
 @pytest.fixture

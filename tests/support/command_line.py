@@ -21,6 +21,7 @@ from judgesmith.datasets.records import Labels
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.models.lm import Connection, language_model
 from judgesmith.testing import server as loopback
+from judgesmith.testing.scripted import MakeScripted, scripted_models
 
 
 @pytest.fixture
@@ -45,6 +46,13 @@ def labels_of() -> Callable[..., Labels]:
 def fake() -> Any:
     """The server's names, for tests that make answers of their own."""
     return loopback
+
+
+@pytest.fixture
+def scripted() -> Iterator[MakeScripted]:
+    """Makes (model, transport) from a script; a list that was not used up fails the test."""
+    with scripted_models() as make:
+        yield make
 
 
 @dataclass(frozen=True)

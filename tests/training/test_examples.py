@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import judgesmith as js
 from judgesmith.datasets.splits import Split, holdout_split
 from judgesmith.errors import OptionError
 from judgesmith.programs.models.lm import LanguageModel
-from judgesmith.testing.scripted import scripted_models
+from judgesmith.testing.scripted import MakeScripted
 from judgesmith.training.distilled.judge import DistilledJudge
 from judgesmith.training.distilling import Distillation, synthetic_rows
 from judgesmith.training.loop import Example, TrainOptions
@@ -42,9 +41,8 @@ class Spelled:
 
 
 @pytest.fixture
-def lm() -> Iterator[LanguageModel]:
-    with scripted_models() as make:
-        yield make([])[0]
+def lm(scripted: MakeScripted) -> LanguageModel:
+    return scripted([])[0]
 
 
 def rated(count: int, share: float) -> Split:

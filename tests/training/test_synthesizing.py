@@ -3,7 +3,6 @@
 import json
 import random
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from judgesmith.programs.judge import Judge
 from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.running.console import Watch
 from judgesmith.running.limits import Limits
-from judgesmith.testing.scripted import MakeScripted, scripted_models
 from judgesmith.training.synthesizing import Synthesis, SynthesisOptions
 from judgesmith.training.synthetic import read_synthetic
 
@@ -27,12 +25,6 @@ WORDS = (
 def told(seed: int) -> str:
     """Fourteen words; no two seeds give texts that are nearly equal."""
     return " ".join(random.Random(seed).sample(WORDS, 14))
-
-
-@pytest.fixture
-def make() -> Iterator[MakeScripted]:
-    with scripted_models() as made:
-        yield made
 
 
 @pytest.fixture
@@ -54,8 +46,8 @@ def grade(request: Any) -> str:
     return f"Score: {20 * int(found[1]) - 10}" if found else "Score: 5"
 
 
-def judge_of(make: MakeScripted, aspect: str = "fluency", answer: Any = grade) -> Judge:
-    lm, _ = make(answer)
+def judge_of(scripted: Any, aspect: str = "fluency", answer: Any = grade) -> Judge:
+    lm, _ = scripted(answer)
     return DirectScorer(aspect, reading="said", lm=lm)
 
 
@@ -69,8 +61,10 @@ def run(one: Synthesis) -> Any:
         return one.run(watch)
 
 
-def test_outputs_are_drawn_perturbed_annotated_and_written_as_chats(make: MakeScripted, rows: Path) -> None:
-    made = run(synthesis(rows, judge_of(make), judge_of(make, "coherence"), options={"step": 5, "answer": "percent"}))
+def test_outputs_are_drawn_perturbed_annotated_and_written_as_chats(scripted: Any, rows: Path) -> None:
+    made = run(
+        synthesis(rows, judge_of(scripted), judge_of(scripted, "coherence"), options={"step": 5, "answer": "percent"})
+    )
     found = [example for example, _ in read_synthetic(rows.with_name("synthetic.jsonl"))]
     assert len(found) == made.kept
     assert {e.aspect for e in found} == {"fluency", "coherence"}
@@ -82,8 +76,8 @@ def test_outputs_are_drawn_perturbed_annotated_and_written_as_chats(make: MakeSc
         assert e.messages[-1].content == f"Score: {e.percent:.0f}" and e.output in e.messages[1].content
 
 
-def test_rows_held_apart_are_never_sent_to_a_judge(make: MakeScripted, rows: Path) -> None:
-    lm, transport = make(grade)
+def test_rows_held_apart_are_never_sent_to_a_judge(scripted: Any, rows: Path) -> None:
+    lm, transport = scripted(grade)
     judge = DirectScorer("fluency", reading="said", lm=lm)
     everything = synthesis(rows, judge).inputs[0]
     apart = everything["d3"] + everything["d7"]
@@ -94,8 +88,8 @@ def test_rows_held_apart_are_never_sent_to_a_judge(make: MakeScripted, rows: Pat
     assert "4 rows share documents or texts" in made.notes[0]
 
 
-def test_a_run_resumes_where_its_budget_ended(make: MakeScripted, rows: Path) -> None:
-    lm, transport = make(grade)
+def test_a_run_resumes_where_its_budget_ended(scripted: Any, rows: Path) -> None:
+    lm, transport = scripted(grade)
     lm.concurrency = 1  # of rows judged at once, any may be the one too many
     judge = DirectScorer("fluency", reading="said", lm=lm)
     with pytest.raises(BudgetError):
@@ -108,18 +102,18 @@ def test_a_run_resumes_where_its_budget_ended(make: MakeScripted, rows: Path) ->
     assert file.read_bytes() == written and len(transport.requests) == asked
 
 
-def test_the_mean_of_the_annotators_counts_and_what_none_can_score_is_left_out(make: MakeScripted, rows: Path) -> None:
-    other = judge_of(make, answer=lambda r: "?" if "story 2 by" in str(r.messages) else "Score: 100")
+def test_the_mean_of_the_annotators_counts_and_what_none_can_score_is_left_out(scripted: Any, rows: Path) -> None:
+    other = judge_of(scripted, answer=lambda r: "?" if "story 2 by" in str(r.messages) else "Score: 100")
     other.knowledge.description = "Another annotator."
-    run(synthesis(rows, judge_of(make), other, options={"perturbed": 0}))
+    run(synthesis(rows, judge_of(scripted), other, options={"perturbed": 0}))
     for example, _ in read_synthetic(rows.with_name("synthetic.jsonl")):
         own = 20 * int(re.search(r"grade (\d)", example.output)[1]) - 10  # type: ignore[index]
         assert example.percent == (own if "story 2 by" in example.output else (own + 100) / 2)
     assert run(synthesis(rows, other, options={"perturbed": 0})).left == {"no score": 2}
 
 
-def test_a_plan_asks_nobody_and_another_file_is_not_overwritten(make: MakeScripted, rows: Path) -> None:
-    one = synthesis(rows, judge_of(make, answer=lambda _: None))
+def test_a_plan_asks_nobody_and_another_file_is_not_overwritten(scripted: Any, rows: Path) -> None:
+    one = synthesis(rows, judge_of(scripted, answer=lambda _: None))
     assert one.plan()["examples at most"] == 36
     one.output.write_text("my own notes\n")
     with pytest.raises(OptionError, match="holds no synthetic examples"):

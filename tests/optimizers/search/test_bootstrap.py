@@ -13,16 +13,10 @@ from judgesmith.optimizers.examples import examples_of
 from judgesmith.programs.models.transport import Reply, Request
 from judgesmith.programs.prompting.layouts import CUT, Explain
 from judgesmith.signatures.values import Criterion
-from judgesmith.testing.scripted import MakeScripted, scripted_models
+from judgesmith.testing.scripted import MakeScripted
 
 CRITERIA = (Criterion("Clarity", "It is easy to follow."), Criterion("Truth", "It is true."))
 WHY = "The date is wrong. It should be named."
-
-
-@pytest.fixture
-def scripted() -> Any:
-    with scripted_models() as made:
-        yield made
 
 
 @pytest.fixture
