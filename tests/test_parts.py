@@ -46,7 +46,8 @@ class Plugin:
     about = "from another package"
 
 
-def registry() -> Registry[Any]:
+@pytest.fixture
+def things() -> Registry[Any]:
     return Registry("thing", packages=(), group="judgesmith.things")
 
 
@@ -64,8 +65,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 # -- registries
 
 
-def test_parts_are_found_by_name_and_alias() -> None:
-    things = registry()
+def test_parts_are_found_by_name_and_alias(things: Registry[Any]) -> None:
     assert things.register(Plain) is Plain
     assert things.get("plain") is things.get("simple") is Plain
     assert things.names() == ("plain",)  # an alias is no part of its own
@@ -73,8 +73,7 @@ def test_parts_are_found_by_name_and_alias() -> None:
     assert "plain" in things and "simple" in things and "plane" not in things
 
 
-def test_an_unknown_name_is_answered_with_the_nearest_and_all() -> None:
-    things = registry()
+def test_an_unknown_name_is_answered_with_the_nearest_and_all(things: Registry[Any]) -> None:
     things.register(Plain)
     things.register(Plugin)
     with pytest.raises(OptionError, match=r"thing 'plane' is unknown \(did you mean 'plain'\?\); known: plain, mine$"):
@@ -83,8 +82,7 @@ def test_an_unknown_name_is_answered_with_the_nearest_and_all() -> None:
         things.get("qqqq")
 
 
-def test_a_name_or_alias_is_taken_once_and_by_a_class_defined_anew() -> None:
-    things = registry()
+def test_a_name_or_alias_is_taken_once_and_by_a_class_defined_anew(things: Registry[Any]) -> None:
     things.register(Plain)
     for clash in ({"name": "plain"}, {"name": "simple"}, {"name": "new", "aliases": ("other", "plain")}):
         with pytest.raises(OptionError, match=r"exists already: .*Plain"):
@@ -95,7 +93,7 @@ def test_a_name_or_alias_is_taken_once_and_by_a_class_defined_anew() -> None:
     assert things.get("plain") is anew
 
 
-def test_what_declares_too_little_is_refused() -> None:
+def test_what_declares_too_little_is_refused(things: Registry[Any]) -> None:
     class Bare(Options):
         given: int = option(1, "How often.")
         unexplained: int = 1
@@ -106,14 +104,12 @@ def test_what_declares_too_little_is_refused() -> None:
         ({"name": 1, "about": "x"}, "it needs `name` and `about`"),
         ({"name": "bare", "about": "x", "Options": Bare}, "option 'unexplained' has no help"),
     ):
-        things = registry()
         with pytest.raises(OptionError, match=reason):
             things.register(type("Wrong", (), wrong))
         assert things.parts() == {}
 
 
-def test_objects_are_parts_too() -> None:
-    things = registry()
+def test_objects_are_parts_too(things: Registry[Any]) -> None:
     assert things.register(Set("one")) == Set("one")
     things.register(Set("one"))  # its module was imported anew
     with pytest.raises(OptionError, match=r"'one' exists already: .*\.Set$"):
@@ -164,14 +160,13 @@ def test_a_missing_dependency_of_a_built_in_part_is_said_each_time() -> None:
     ],
 )  # fmt: skip
 def test_a_broken_plug_in_is_named_and_left_out(
-    source: str, reason: str, installed: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    source: str, reason: str, things: Registry[Any], installed: Callable[..., None], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
     module = f"plugin_{abs(hash(source))}"
     (tmp_path / f"{module}.py").write_text(source)
     monkeypatch.syspath_prepend(tmp_path)
     installed(broken=f"{module}:Part", mine=f"{__name__}:Plugin")
-    things = registry()
     things.register(Plain)
     assert things.names() == ("plain", "mine")  # the others are there
     assert reason in things.broken["broken"] and set(things.broken) == {"broken"}
@@ -181,9 +176,8 @@ def test_a_broken_plug_in_is_named_and_left_out(
 
 
 def test_what_a_plug_in_registered_before_it_broke_is_left_out_too(
-    installed: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    things: Registry[Any], installed: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    things = registry()
     monkeypatch.setattr(parts, "shared_by_this_test", things, raising=False)
     (tmp_path / "half_of_a_plugin.py").write_text(
         "from judgesmith.parts import shared_by_this_test as things\n@things.register\nclass One:\n    name = 'one'\n"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from json_lines import write
 from misbehaving_server import Server
-from origins import origins
+from origins import nothing_here, origins
 from typer.testing import CliRunner, Result
 
 from judgesmith.cli import get_command
@@ -21,14 +21,7 @@ from judgesmith.parts import Options
 from judgesmith.programs.aspects import aspects
 from judgesmith.programs.registry import judges, metrics
 
-__all__ = ["origins"]
-
-
-@pytest.fixture(autouse=True)
-def nothing_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv("JUDGESMITH_DATA", raising=False)
-    monkeypatch.setenv("JUDGESMITH_DATA_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("NO_PROXY", "*")
+__all__ = ["nothing_here", "origins"]
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from misbehaving_server import Say, Server
@@ -57,6 +58,14 @@ SYNTHETIC = {
     "sfhot": json.dumps(SENTENCES), "topical_chat": json.dumps(CHAT), "newsroom": json.dumps(NEWS),
     "hanna": json.dumps(STORIES), "wiki_da": WIKI,
 }  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def nothing_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No data folder, an empty cache, no proxy between the test and its server."""
+    monkeypatch.delenv("JUDGESMITH_DATA", raising=False)
+    monkeypatch.setenv("JUDGESMITH_DATA_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("NO_PROXY", "*")
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from json_lines import lines
 from misbehaving_server import Say, Server
-from origins import STORY, SYNTHETIC, TALK, WIKI, origins
+from origins import STORY, SYNTHETIC, TALK, WIKI, nothing_here, origins
 
 from judgesmith.datasets import read_labels
 from judgesmith.datasets.benchmarks import registry
@@ -23,21 +23,13 @@ from judgesmith.datasets.benchmarks.converters import CONVERTERS, convert
 from judgesmith.datasets.benchmarks.registry import BenchmarkCard
 from judgesmith.errors import LabelsError
 
-__all__ = ["origins"]
+__all__ = ["nothing_here", "origins"]
 
 REAL_DATA = Path(os.environ.get("JUDGESMITH_DATA", "/nowhere")).expanduser()  # read before any test changes it
 needs_data = pytest.mark.skipif(
     not REAL_DATA.is_dir(), reason="JUDGESMITH_DATA names no folder with the benchmark sets"
 )
 FETCHABLE = {"qags_cnndm", "qags_xsum", "newsroom", "topical_chat", "sfres", "sfhot", "hanna", "wiki_da"}
-
-
-@pytest.fixture(autouse=True)
-def nothing_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No data folder, an empty cache, no proxy between the test and its server."""
-    monkeypatch.delenv("JUDGESMITH_DATA", raising=False)
-    monkeypatch.setenv("JUDGESMITH_DATA_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("NO_PROXY", "*")
 
 
 def original(name: str) -> str:
