@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from json_places import Place, places
+from judges import whole
 from parrot import parrot
 
 from judgesmith.cli.show_command import Show
@@ -18,15 +20,10 @@ from judgesmith.errors import ArtifactError, JudgesmithError
 from judgesmith.evaluating.judges import Wanted, read_judged
 from judgesmith.programs import artifact
 from judgesmith.programs.active_critic.critic import ActiveCritic
-from judgesmith.programs.active_critic.scoring import Combination
-from judgesmith.programs.comparing.pairwise import PairwiseDirectScorer
 from judgesmith.programs.judge import Judge
-from judgesmith.programs.openlgauge.judge import OpeNLGauge
-from judgesmith.programs.outcome import Calibration
-from judgesmith.programs.registry import judges
 from judgesmith.running import opening
 from judgesmith.scoring.scoring import Run, score_file
-from judgesmith.signatures.values import Criterion, CriterionScore, Item, Scale
+from judgesmith.signatures.values import Item
 
 PROVENANCE: dict[str, Any] = {
     "created": "2026-01-01T00:00:00Z", "versions": {"judgesmith": "1", "dspy": "3"},
@@ -39,35 +36,13 @@ PROVENANCE: dict[str, Any] = {
 }  # fmt: skip
 
 
-def made() -> Iterator[Judge]:
-    for kind in judges.parts().values():
-        yield kind()
-    criteria = (Criterion("Fluency", "It reads well."),)
-    fine = ActiveCritic("fine", criteria=criteria, task="Summaries.", scale=Scale(1, 5))
-    demo = {"source": "s", "output": "o", "group": "g", "score": 50.0, "explanation": "e", "gold": True}
-    for predictor in artifact.predictors(fine).values():
-        predictor.demos = [demo | {"criteria_scores": {"Fluency": CriterionScore(50.0, "e")}}]
-    fine.calibration = Calibration((0.0, 50.0, 100.0), (1.0, 2.0, 5.0))
-    fine.combine_by(Combination(criteria={"Fluency": 1.0}, overall=0.5))
-    yield fine
-    yield OpeNLGauge("fluency", annotators=["openai/a", "openai/b@0.7"])
-    yield PairwiseDirectScorer("summarization/coherence", writer="openai/writer")
-
-
 def told(judge: Judge) -> Any:
     judge.provenance = PROVENANCE
     judge.set_lm(parrot())
     return artifact.to_dict(judge)
 
 
-JUDGES = [told(judge) for judge in made()]
-
-
-def places(part: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    yield path
-    inner = part.items() if isinstance(part, dict) else enumerate(part) if isinstance(part, list) else ()
-    for key, value in inner:
-        yield from places(value, (*path, key))
+JUDGES = [told(judge) for judge in whole()]
 
 
 PLACES = [(n, place) for n, judge in enumerate(JUDGES) for place in places(judge)]
@@ -107,7 +82,7 @@ def forgeries(draw: st.DrawFn) -> Any:
     return made
 
 
-def changed(made: Any, place: tuple[Any, ...], value: Any, how: str, key: str) -> Any:
+def changed(made: Any, place: Place, value: Any, how: str, key: str) -> Any:
     if not place:
         return value if how == "put" else made
     part = made
@@ -236,7 +211,7 @@ def test_no_more_is_read_than_a_judge_has_whatever_a_file_says(tmp_path: Path, m
 
 
 @pytest.mark.parametrize("place", [("scale", "low"), ("calibration", "percent", 0), ("provenance", "cost", "calls")])
-def test_booleans_are_no_numbers(place: tuple[Any, ...], tmp_path: Path) -> None:
+def test_booleans_are_no_numbers(place: Place, tmp_path: Path) -> None:
     forged = changed(json.loads(json.dumps(next(j for j in JUDGES if j["calibration"]))), place, False, "put", "")
     (tmp_path / "judge.json").write_text(json.dumps(forged))
     with pytest.raises(ArtifactError, match=r"valid (number|integer)"):

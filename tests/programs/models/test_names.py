@@ -4,26 +4,24 @@ server, opens a file, or starts a loader."""
 import asyncio
 import json
 import socket
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from json_places import at, places, put
+from judges import whole
 from parrot import parrot
 
 from judgesmith.errors import ArtifactError, JudgesmithError
 from judgesmith.programs import artifact
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.comparing.pairwise import PairwiseDirectScorer
-from judgesmith.programs.judge import Judge
 from judgesmith.programs.models import engine, lm, local
 from judgesmith.programs.models.lm import Connection, language_model
 from judgesmith.programs.models.names import LISTED, check_chosen, is_listed, recorded
 from judgesmith.programs.models.transport import Request
 from judgesmith.programs.openlgauge.judge import OpeNLGauge
-from judgesmith.programs.registry import judges
-from judgesmith.signatures.values import Criterion
 
 _ORDINARY = """
 openai/gpt-4o-mini openai/ft:gpt-4o-mini-2024-07-18:my-org::9aBc openai/meta-llama/Llama-3.1-8B-Instruct
@@ -222,30 +220,6 @@ def test_no_azure_deployment_is_taken_for_a_model_of_openais_own_host() -> None:
 # Every text of a file
 
 
-def made() -> Iterator[Judge]:
-    """One of every kind, with every field that a file can have."""
-    for kind in judges.parts().values():
-        yield kind()
-    fine = ActiveCritic("fine", criteria=(Criterion("Fluency", "It reads well."),), task="Summaries.")
-    demo = {name: name for name in ("source", "output", "context", "reference", "group", "explanation")}
-    for predictor in artifact.predictors(fine).values():
-        predictor.demos = [demo | {"score": 50.0}]
-    fine.provenance = {"seen": ["a"], "candidates": [{"candidate": "zero-shot", "q": 1.0}], "labels": {"aspect": "x"}}
-    fine.set_lm(parrot())
-    yield fine
-    yield OpeNLGauge("fluency", annotators=["openai/a", "openai/b@0.7"])
-    yield PairwiseDirectScorer("summarization/coherence", writer="openai/writer")
-
-
-def places(part: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Where texts stand in a JSON value."""
-    if isinstance(part, str):
-        yield path
-    inner = part.items() if isinstance(part, dict) else enumerate(part) if isinstance(part, list) else ()
-    for key, value in inner:
-        yield from places(value, (*path, key))
-
-
 def test_no_text_of_a_file_opens_a_model_it_may_not_choose(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
 
@@ -258,15 +232,13 @@ def test_no_text_of_a_file_opens_a_model_it_may_not_choose(tmp_path: Path, monke
     monkeypatch.setattr(local, "embedded", note)
     monkeypatch.setenv("JUDGESMITH_REFERENCES", str(tmp_path / "references.sqlite"))
     path, outcomes = tmp_path / "judge.json", set()
-    for judge in made():
-        text = artifact.dumps(judge)
-        for place in places(json.loads(text)):
+    for judge in whole():
+        if judge.provenance:
+            judge.set_lm(parrot())
+        data = artifact.to_dict(judge)
+        for place in (place for place in places(data) if isinstance(at(data, place), str)):
             for name in ("gguf:/etc/shadow", FORBIDDEN[0]):
-                data = part = json.loads(text)
-                for key in place[:-1]:
-                    part = part[key]
-                part[place[-1]] = name
-                path.write_text(json.dumps(data))
+                path.write_text(json.dumps(put(data, place, name)))
                 try:
                     artifact.load(path)
                     artifact.load(path, lm=parrot()).score("source", "output")

@@ -11,6 +11,7 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from json_places import Place, places, put
 from misbehaving_server import MakeServer, Say
 from parrot import Foreign
 
@@ -179,23 +180,8 @@ VALID: dict[str, Any] = {
 }
 
 
-def places(data: Any) -> list[tuple[str | int, ...]]:
-    """Every place in a JSON value, as the keys that lead there."""
-    inner = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
-    return [(), *((key, *rest) for key, value in inner for rest in places(value))]
-
-
-def put(data: Any, place: tuple[str | int, ...], value: Any) -> Any:
-    """A copy of the data with the value at a place."""
-    if not place:
-        return value
-    made = data.copy()
-    made[place[0]] = put(data[place[0]], place[1:], value)
-    return made
-
-
 @given(st.sampled_from(places(VALID)), ANY)
-def test_whatever_stands_anywhere_in_an_answer_it_is_read_or_refused(place: tuple[str | int, ...], value: Any) -> None:
+def test_whatever_stands_anywhere_in_an_answer_it_is_read_or_refused(place: Place, value: Any) -> None:
     try:
         reply = read_reply(put(VALID, place, value))
     except Unanswered as error:
