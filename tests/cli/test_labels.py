@@ -22,14 +22,13 @@ def test_a_dry_run_says_what_was_understood(cli: Any, name: str) -> None:
 
 
 def test_what_was_understood_is_said_in_one_block(cli: Any) -> None:
-    done = cli("compile", FOLDER / "google_form.csv", "--dry-run")
-    assert done.code == 0
+    said = cli("compile", FOLDER / "google_form.csv", "--dry-run").said
     for part in (
         "10 rows of google_form.csv, overall on 1..5 (said by the column's name)", "left out, no rating: rows 4, 9",
         "12 rows in the file, 10 of them labels", "score = 'Rating (1-5)'",
         "texts without a role, which the judge is not shown: 'Timestamp', 'Comments'",
     ):  # fmt: skip
-        assert part in " ".join(done.out.split())
+        assert part in " ".join(said.split())
 
 
 def test_a_benchmark_set_by_its_name(cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,9 +39,8 @@ def test_a_benchmark_set_by_its_name(cli: Any, tmp_path: Path, monkeypatch: pyte
     ]  # fmt: skip
     write(tmp_path / "summeval.jsonl", rows)
     monkeypatch.setenv("JUDGESMITH_DATA", str(tmp_path))
-    done = cli("compile", "bench/summeval", "--aspect", "coherence", "--dry-run", "--json")
-    assert done.code == 0, done.err
-    assert (done.json["rows"], done.json["scale"], done.json["scale_from"]) == (12, [1, 5], "given")
+    told = cli("compile", "bench/summeval", "--aspect", "coherence", "--dry-run", "--json").told
+    assert (told["rows"], told["scale"], told["scale_from"]) == (12, [1, 5], "given")
     done = cli("compile", "bench/sumeval", "--dry-run")
     assert done.code == 2 and "did you mean bench/summeval" in done.err
 
@@ -61,22 +59,21 @@ def test_decisions_go_from_labels_to_verdicts(
     judge, scored = tmp_path / "judge.json", tmp_path / "scored.jsonl"
     server.answer = lambda ask: f"Explanation: It says so.\nScore: {len(ask.last) * 37 % 101}"
     model = ("--lm", "openai/fake", "--api-base", server.base)
-    done = cli(
+    told = cli(
         "compile", FOLDER / name, *model, "-o", judge, "--method", "active-critic", "--variant", "vanilla",
         "--optimizer", "none", "--json",
-    )  # fmt: skip
-    assert done.code == 0, done.err
+    ).told  # fmt: skip
     objective = {"balanced_accuracy": "auc", "weighted_kappa": "kappa", "pairwise_accuracy": "pairwise"}[measure]
-    assert {c["objective"] for c in done.json["candidates"]} == {done.json["objective"]} == {objective}
-    assert done.json["selected"]["value"] == done.json["candidates"][0]["value"]
-    found = done.json["decisions"]
-    assert found["n"] + found["failed"] == done.json["heldout_rows"]
+    assert {c["objective"] for c in told["candidates"]} == {told["objective"]} == {objective}
+    assert told["selected"]["value"] == told["candidates"][0]["value"]
+    found = told["decisions"]
+    assert found["n"] + found["failed"] == told["heldout_rows"]
     assert 0 <= found[measure]["value"] <= 1 or measure == "weighted_kappa"
     saved = json.loads(judge.read_text())
     assert saved["provenance"]["objective"] == saved["provenance"]["optimizer"]["objective"] == objective
     assert ("decision" in saved, "preference" in saved) == (category is not None, category is None)
     if category is None:
-        assert done.json["heldout"]["signature"].split("|")[1] == "sample"
+        assert told["heldout"]["signature"].split("|")[1] == "sample"
         asked = cli("evaluate", FOLDER / name, "--judge", judge, *model, "--json", "--fail-under", "pairwise>=0.99")
         assert asked.code == 1 and "not at least 0.99" in asked.err
         found = asked.json["judges"]["judge"]["overall"]["sample"]["pairwise"]
@@ -115,7 +112,6 @@ def test_the_objective_is_shown_before_anything_is_spent(cli: Any, more: tuple[s
 
 
 def test_prompts_show_a_conversation_as_it_was_compiled(cli: Any, judge_file: Path) -> None:
-    done = cli("show", judge_file, "--prompt", FOLDER / "chat_messages.jsonl")
-    assert done.code == 0, done.err
-    assert "User: How do I reset my password?" in done.out
-    assert "Assistant: Calls search_help(" in done.out and "Tool: Help page 7" in done.out
+    said = cli("show", judge_file, "--prompt", FOLDER / "chat_messages.jsonl").said
+    assert "User: How do I reset my password?" in said
+    assert "Assistant: Calls search_help(" in said and "Tool: Help page 7" in said

@@ -58,13 +58,12 @@ def test_compile_where_no_row_has_a_score_is_no_success(server: Any, fake: Any, 
 
 
 def test_a_dry_run_asks_nothing(server: Any, cli: Any, compile_: Any, rows_file: Rows, tmp_path: Path) -> None:
-    done = compile_(rows_file(48), "--dry-run", "--json")
-    assert done.code == 0
-    assert done.json["dry_run"] is True
-    assert done.json["calls"] > 0
-    assert done.json["cost"] is None  # nobody knows the price of openai/fake
+    told = compile_(rows_file(48), "--dry-run", "--json").told
+    assert told["dry_run"] is True
+    assert told["calls"] > 0
+    assert told["cost"] is None  # nobody knows the price of openai/fake
     with_teacher = compile_(rows_file(48), "--dry-run", "--json", "--teacher", "openai/other")
-    assert with_teacher.json["calls"] == done.json["calls"]  # its pass of whole answers stands for the judge's own
+    assert with_teacher.json["calls"] == told["calls"]  # its pass of whole answers stands for the judge's own
     assert cli("compile", rows_file(48), "--dry-run", "--json").json["rows"] == 48  # no model has to be named
     words = compile_(rows_file(48), "--dry-run")
     assert "price unknown" in words.out
@@ -80,18 +79,16 @@ def test_budgets(server: Any, compile_: Any, rows_file: Rows, tmp_path: Path) ->
     refused(compile_(rows, "--max-cost", 1, "--json"), "OptionError", "the price of openai/fake is unknown")
     refused(compile_(rows, "--max-calls", 0, "--json"), "--max-calls", "greater than or equal to 1")
     server.forget()
-    done = compile_(rows, "--max-calls", 300, "--json", "--candidates", 8, "--no-cache", "--explain", "before")
-    assert done.code == 0
+    told = compile_(rows, "--max-calls", 300, "--json", "--candidates", 8, "--no-cache", "--explain", "before").told
     assert len(server.asks) <= 300
-    assert "the budget ran out" in done.json["stopped"]
-    assert any("the budget ran out" in note for note in done.json["notes"])
+    assert "the budget ran out" in told["stopped"]
+    assert any("the budget ran out" in note for note in told["notes"])
 
 
 def test_held_out_rows_from_a_file(server: Any, compile_: Any, rows_file: Rows) -> None:
     train, other = rows_file(32), rows_file(16, "other.jsonl", prefix="Other ")
-    done = compile_(train, "--heldout", other, "--json")
-    assert done.code == 0
-    assert (done.json["train_rows"], done.json["heldout_rows"]) == (32, 16)
+    told = compile_(train, "--heldout", other, "--json").told
+    assert (told["train_rows"], told["heldout_rows"]) == (32, 16)
     server.forget()
     refused(compile_(train, "--heldout", rows_file(8, "same.jsonl"), "--json"), "LeakError", "'d000'")
     assert server.asks == []
@@ -123,10 +120,9 @@ def test_a_kill_repeats_no_call_and_changes_nothing(
     assert not made.exists()
     held = False
     server.forget()
-    resumed = cli(*command, made)
-    assert resumed.code == 0
+    resumed = cli(*command, made).told
     assert not answered & {ask.key for ask in server.asks}
-    assert resumed.json["cached_calls"] >= len(answered)
+    assert resumed["cached_calls"] >= len(answered)
     monkeypatch.setenv("JUDGESMITH_CACHE", str(tmp_path / "fresh.sqlite"))
     assert cli(*command, tmp_path / "undisturbed.json").code == 0
     assert dateless(made) == dateless(tmp_path / "undisturbed.json")

@@ -16,14 +16,13 @@ def test_the_demo_writes_judge_scores_and_report_flags_the_injection_and_says_wh
     monkeypatch.setenv("OPENAI_API_BASE", server.base)
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     judge = tmp_path / "demo.json"
-    done = cli("demo", "--lm", "openai/fake", "-o", judge)
-    assert done.code == 0, done.err
+    said = cli("demo", "--lm", "openai/fake", "-o", judge).said
     rows = read_scored(tmp_path / "demo.scored.jsonl").rows
     assert [row.row.id for row in rows] == ["n01", "n02", "n03", "n04"]
     assert [bool(row.verdict.suspicious) for row in rows] == [False, False, False, True]
     page = (tmp_path / "demo.html").read_text(encoding="utf-8")
     assert "<strong>Suspicious:</strong>" in page and "1 suspicious" in page
-    end = done.out[done.out.index("n04 addresses the judge") :]
+    end = said[said.index("n04 addresses the judge") :]
     assert "demo.html" in end.replace("\n", "")
     assert [line.split()[1] for line in end.splitlines() if line.startswith("  judgesmith ")] == [
         "show", "score", "compile",

@@ -27,9 +27,8 @@ def test_error_spans_from_labels_to_a_report(
 
     server.answer = answer
     rows = rows_file(40)
-    done = compile_(rows, "--method", "openlgauge", "--as", "summarization/fluency", "--json")
-    assert done.code == 0, done.err
-    assert done.json["heldout"]["failed"] == 0
+    told = compile_(rows, "--method", "openlgauge", "--as", "summarization/fluency", "--json").told
+    assert told["heldout"]["failed"] == 0
     saved = json.loads((tmp_path / "made.json").read_text())
     assert (saved["program"]["kind"], saved["criteria"][0]["name"]) == ("openlgauge", "fluency")
     out = tmp_path / "scored.jsonl"

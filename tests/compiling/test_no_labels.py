@@ -43,9 +43,8 @@ def test_a_judge_of_ones_own_words_scores(server: Any, cli: Any, tmp_path: Path)
     made = cli(*UNLABELLED, "--method", "active-critic", "--task", "Answers to questions.", "-o", judge)
     assert made.code == 0, made.err
     rows.write_text('{"source": "Why?", "output": "Because."}\n', encoding="utf-8")
-    run = cli("score", rows, "--judge", judge, "--api-base", server.base, "--json")
-    assert run.code == 0, run.err
-    assert json.loads(run.out.splitlines()[-1])["scored"] == 1
+    run = cli("score", rows, "--judge", judge, "--api-base", server.base, "--json").said
+    assert json.loads(run.splitlines()[-1])["scored"] == 1
     scored = json.loads((tmp_path / "rows.scored.jsonl").read_text(encoding="utf-8"))
     assert scored["verdict"]["score"] == 75
 

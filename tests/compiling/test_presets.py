@@ -208,10 +208,9 @@ def test_a_study_has_the_arms_of_its_table(name: str) -> None:
 
 
 def planned(cli: Any, *arguments: object) -> tuple[Any, ...]:
-    done = cli("compile", *arguments, "--lm", "openai/fake", "--scale", 0, 100, "--dry-run", "--json")
-    assert done.code == 0, done.err
-    optimizer, method = done.json["optimizer"], done.json["method"]
-    return optimizer["max_demos"], optimizer["candidates"], method["variant"], done.json["heldout"]
+    told = cli("compile", *arguments, "--lm", "openai/fake", "--scale", 0, 100, "--dry-run", "--json").told
+    optimizer, method = told["optimizer"], told["method"]
+    return optimizer["max_demos"], optimizer["candidates"], method["variant"], told["heldout"]
 
 
 def test_a_file_wins_over_presets_and_the_command_line_over_both(cli: Any, rows_file: Rows, tmp_path: Path) -> None:

@@ -342,13 +342,11 @@ def by_preset(discern: Any, server: Any, fake: Any) -> Callable[..., Any]:
 
 def test_a_method_judges_each_metric_of_the_task(by_preset: Any, server: Any, long_texts: Path, tmp_path: Path) -> None:
     pairs = tmp_path / "pairs.jsonl"
-    done = by_preset("direct@openai/fake", long_texts, "-o", pairs, "--json")
-    assert done.code == 0, done.err
-    judge = done.json
+    judge = by_preset("direct@openai/fake", long_texts, "-o", pairs, "--json").told
     assert (judge["judge"], judge["metrics"]) == ("direct@openai/fake", ["accuracy", "fluency"])
     assert judge["paper"]["worst"] and judge["paper"]["d_min"] > 1
     assert {line["origin"] for line in judge["perturbations"]} == {"paper", "stand-in"}
-    assert any("stand-ins (~) are made by rules" in note for note in done.json["notes"])
+    assert any("stand-ins (~) are made by rules" in note for note in judge["notes"])
     assert not any("<reference>" in ask.last or "Another" in ask.last for ask in server.asks)
     server.forget()
     assert by_preset("direct@openai/fake", long_texts, "-o", pairs, "--json").json == judge
@@ -356,21 +354,18 @@ def test_a_method_judges_each_metric_of_the_task(by_preset: Any, server: Any, lo
 
 
 def test_tables_have_headings_of_their_own(by_preset: Any, long_texts: Path) -> None:
-    done = by_preset("direct@openai/fake", long_texts, "--perturb", "paper", "--perturb", "numbers")
-    assert done.code == 0, done.err
+    said = by_preset("direct@openai/fake", long_texts, "--perturb", "paper", "--perturb", "numbers").said
     parts = ("the paper's perturbations", "stand-ins by rules", "perturbations of our own")
-    places = [done.out.index(part) for part in parts]
+    places = [said.index(part) for part in parts]
     assert places == sorted(places)
-    assert "Both rest on 6 of the paper's 10 perturbations of this task (without entities-lm:minor" in done.out
-    assert "numbers:minor +" in done.out and "grammar-rules:minor ~" in done.out
-    assert done.out.index("As the paper prints it, without 1/M") < done.out.index("Normalised (1/M)")
+    assert "Both rest on 6 of the paper's 10 perturbations of this task (without entities-lm:minor" in said
+    assert "numbers:minor +" in said and "grammar-rules:minor ~" in said
+    assert said.index("As the paper prints it, without 1/M") < said.index("Normalised (1/M)")
 
 
 def test_a_dry_run_shows_texts_perturbations_and_calls(by_preset: Any, server: Any, long_texts: Path) -> None:
     command = ("direct@openai/fake", long_texts, "--writer", "openai/writer", "--dry-run")
-    done = by_preset(*command, "--json")
-    assert done.code == 0, done.err
-    plan = done.json
+    plan = by_preset(*command, "--json").told
     assert not server.judged
     assert (plan["texts"]["n"], plan["texts"]["task"], plan["metrics"]) == (
         10, "translation", ["translation/accuracy", "translation/fluency"],

@@ -160,9 +160,7 @@ def one_line(done: Any) -> str:
 
 
 def test_a_run_holds_what_report_and_judge_say(store: Store, compile_: Any, rows_file: Rows, tmp_path: Path) -> None:
-    done = compile_(rows_file(48), "--variant", "vanilla", "--seed", 3, "--mlflow", "trial", "--json")
-    assert done.code == 0, done.err
-    told = done.json
+    told = compile_(rows_file(48), "--variant", "vanilla", "--seed", 3, "--mlflow", "trial", "--json").told
     assert told["mlflow"] == {"experiment": "trial", "run": "run-1", "error": None, "model": None}
     run = store.runs["run-1"]
     assert run.status == "FINISHED"
@@ -196,9 +194,8 @@ def test_neither_keys_nor_addresses_nor_labels_are_logged(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-most-secret")
     labels = rows_file(48)
-    done = compile_(labels, "--mlflow", "trial")
-    assert done.code == 0
-    assert "Logged to the MLflow experiment trial, run run-1" in " ".join(done.out.split())
+    said = compile_(labels, "--mlflow", "trial").said
+    assert "Logged to the MLflow experiment trial, run run-1" in " ".join(said.split())
     judge, logged = (tmp_path / "made.json").read_text(), repr(store)
     for secret in ("sk-most-secret", server.base, server.base.split("//")[1].split("/")[0], str(tmp_path)):
         assert secret not in logged
@@ -209,9 +206,8 @@ def test_neither_keys_nor_addresses_nor_labels_are_logged(
 
 
 def test_nothing_is_imported_or_logged_unasked(no_mlflow: None, compile_: Any, rows_file: Rows, tmp_path: Path) -> None:
-    done = compile_(rows_file(48), "--json")
-    assert done.code == 0
-    assert "mlflow" not in done.json
+    told = compile_(rows_file(48), "--json").told
+    assert "mlflow" not in told
     assert compile_(rows_file(48), "--mlflow", "trial", "--dry-run").code == 0
 
 
@@ -477,10 +473,9 @@ def test_mlflow_keeps_the_run(real: Any, compile_: Any, rows_file: Rows, tmp_pat
 def test_a_registered_judge_is_loaded_by_its_alias(
     real: Any, compile_: Any, rows_file: Rows, tmp_path: Path, cli: Any, server: Any
 ) -> None:
-    done = compile_(rows_file(48), "--register", "notices@champion", "--json")
-    assert done.code == 0, done.err
-    assert done.json["mlflow"]["experiment"] == "notices"
-    assert done.json["mlflow"]["model"] == "models:/notices@champion"
+    told = compile_(rows_file(48), "--register", "notices@champion", "--json").told
+    assert told["mlflow"]["experiment"] == "notices"
+    assert told["mlflow"]["model"] == "models:/notices@champion"
     version = real.MlflowClient().get_model_version_by_alias("notices", "champion")
     where = js.Connection(server.base)
     made, again = js.load(tmp_path / "made.json"), js.load("models:/notices@champion", connection=where)

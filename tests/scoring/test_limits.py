@@ -65,10 +65,9 @@ def test_how_many_may_fail() -> None:
 
 def test_dry_runs_and_unknown_prices_spend_nothing(server: Any, score: Any, rows_file: Rows, tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
-    plan = score(rows_file(12), "-o", out, "--dry-run", "--json", "--limit", 10)
-    assert plan.code == 0
-    assert (plan.json["rows"], plan.json["calls"], plan.json["cost"]) == (10, 10, None)
-    assert plan.json["prompt_tokens"] > 100
+    plan = score(rows_file(12), "-o", out, "--dry-run", "--json", "--limit", 10).told
+    assert (plan["rows"], plan["calls"], plan["cost"]) == (10, 10, None)
+    assert plan["prompt_tokens"] > 100
     assert "10 rows to judge: at most 10 calls" in score(rows_file(12), "--dry-run", "--limit", 10).out
     assert not server.asks
     assert not out.exists()

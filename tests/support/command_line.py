@@ -68,6 +68,17 @@ class Done:
         """Standard output as the one JSON value that it must be."""
         return json.loads(self.out)
 
+    @property
+    def said(self) -> str:
+        """Standard output of a command that succeeded."""
+        assert self.code == 0, self.err
+        return self.out
+
+    @property
+    def told(self) -> Any:
+        """The JSON of a command that succeeded."""
+        return json.loads(self.said)
+
 
 @pytest.fixture
 def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Done]:

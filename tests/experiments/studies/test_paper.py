@@ -111,17 +111,16 @@ def test_our_rows_stand_below_the_published_ones(cli: Any, server: Any, fake: An
     server.answer = fake.judging(lambda ask: len(ask.judged) % 101)
     asked = ("study", "paper", "active-critic/table-1", "--lm", "openai/fake", "--api-base", server.base,
              "-o", tmp_path / "out", *TWO, *FAST)  # fmt: skip
-    done = cli(*asked, "--json")
-    assert done.code == 0, done.err
-    assert done.json["columns"] == ["TopicalChat", "SFRES"]
-    rows = [(row["row"], row["ours"]) for row in done.json["rows"]]
+    told = cli(*asked, "--json").told
+    assert told["columns"] == ["TopicalChat", "SFRES"]
+    rows = [(row["row"], row["ours"]) for row in told["rows"]]
     arms = [("vanilla", False), ("vanilla", True), ("coarse", False), ("coarse", True), ("fine", False), ("fine", True)]
     assert rows == [*arms, *((name, False) for name in ("Auto-J", "UniEval", "GPTScore-src", "ExplainEval"))]
-    published, ours = done.json["rows"][:2]
+    published, ours = told["rows"][:2]
     assert published["values"]["SFRES"] == [0.2322, 0.1712, 0.1328]
     assert ours["model"] == "openai/fake" and len(ours["values"]["SFRES"]) == 3
     assert "openai/fake instead of Orca2-13B; 16 held-out rows, 1 seed" in ours["differs"]
-    assert any("columns not run: SummEval, OpenMEVA" in note for note in done.json["notes"])
+    assert any("columns not run: SummEval, OpenMEVA" in note for note in told["notes"])
     records = lines(tmp_path / "out/sfres/results.jsonl")
     assert [r["arm"] for r in records] == ["vanilla", "coarse", "fine"]
     assert ours["values"]["SFRES"][0] == pytest.approx(records[0]["pearson"])
@@ -130,33 +129,30 @@ def test_our_rows_stand_below_the_published_ones(cli: Any, server: Any, fake: An
 
     calls = len(server.asks)
     again = cli(*asked, "--json")  # goes on where it stopped: nothing is left
-    assert again.json["rows"] == done.json["rows"] and len(server.asks) == calls
+    assert again.json["rows"] == told["rows"] and len(server.asks) == calls
 
 
 def test_a_dry_run_spends_nothing(cli: Any, server: Any, sets: Path, tmp_path: Path) -> None:
-    done = cli("study", "paper", "active-critic/table-4", *TWO, *FAST, "--arm", "fine+own-criteria",
-               "--api-base", server.base, "-o", tmp_path / "out", "--dry-run", "--json")  # fmt: skip
-    assert done.code == 0, done.err
-    assert {plan["column"] for plan in done.json["columns"]} == {"SFRES", "TopicalChat"}
-    assert [line["arm"] for line in done.json["columns"][0]["lines"]] == ["fine+own-criteria"]
-    assert done.json["calls"] == sum(plan["calls"] for plan in done.json["columns"])
+    told = cli("study", "paper", "active-critic/table-4", *TWO, *FAST, "--arm", "fine+own-criteria",
+               "--api-base", server.base, "-o", tmp_path / "out", "--dry-run", "--json").told  # fmt: skip
+    assert {plan["column"] for plan in told["columns"]} == {"SFRES", "TopicalChat"}
+    assert [line["arm"] for line in told["columns"][0]["lines"]] == ["fine+own-criteria"]
+    assert told["calls"] == sum(plan["calls"] for plan in told["columns"])
     assert not server.asks and not (tmp_path / "out").exists()
 
 
 def test_one_model_annotates_alone_unless_others_are_named(cli: Any, sets: Path) -> None:
     asked = ("study", "paper", "openlgauge/table-13", "--column", "coherence", "--lm", "openai/fake",
              "--train", "4", "--dry-run", "--json")  # fmt: skip
-    alone = cli(*asked)
-    assert alone.code == 0, alone.err
+    alone = cli(*asked).told
     several = cli(*asked, "--annotator", "openai/a", "--annotator", "openai/b")
     # One call a row, against two annotators and the supervisor; held-out rows are not in the budget of fitting.
-    assert alone.json["columns"][0]["calls"] < several.json["columns"][0]["calls"]
+    assert alone["columns"][0]["calls"] < several.json["columns"][0]["calls"]
 
 
 def test_aspects_against_each_other_need_no_model(cli: Any, sets: Path, tmp_path: Path) -> None:
-    done = cli("study", "paper", "pairwise/table-6", "-o", tmp_path / "out", "--json")
-    assert done.code == 0, done.err
-    ours = {row["row"]: row["values"] for row in done.json["rows"] if row["ours"]}
+    told = cli("study", "paper", "pairwise/table-6", "-o", tmp_path / "out", "--json").told
+    ours = {row["row"]: row["values"] for row in told["rows"] if row["ours"]}
     for one, values in ours.items():
         assert values[one] == [pytest.approx(1.0)]
         for other in ours:
@@ -178,15 +174,14 @@ def test_subsets_come_from_what_each_annotator_said(cli: Any, server: Any, sets:
              "--rows", 12, "-o", tmp_path / "out")  # fmt: skip
     plan = cli(*asked, "--dry-run", "--json")
     assert (plan.code, plan.json["calls"], server.asks) == (0, 24, [])  # no supervisor
-    done = cli(*asked, "--json")
-    assert done.code == 0, done.err
-    ours = {row["row"]: row["values"]["coherence"][0] for row in done.json["rows"] if row["ours"]}
+    told = cli(*asked, "--json").told
+    ours = {row["row"]: row["values"]["coherence"][0] for row in told["rows"] if row["ours"]}
     names = ["openai/fake", "openai/fake@0.7"]
     assert list(ours) == [*names, "mean of the 2 subsets of 1", " + ".join(names)]
     assert len(set(ours.values())) == 1 and None not in ours.values()  # all say the same
-    assert {row["row"] for row in done.json["rows"] if not row["ours"]} >= {"Gemma 2 27B", "all five annotators"}
+    assert {row["row"] for row in told["rows"] if not row["ours"]} >= {"Gemma 2 27B", "all five annotators"}
     calls = len(server.asks)
-    assert cli(*asked, "--json").json["rows"] == done.json["rows"] and len(server.asks) == calls
+    assert cli(*asked, "--json").json["rows"] == told["rows"] and len(server.asks) == calls
 
 
 def test_spans_are_held_against_those_of_people(cli: Any, server: Any, sets: Path, tmp_path: Path) -> None:
@@ -198,10 +193,9 @@ def test_spans_are_held_against_those_of_people(cli: Any, server: Any, sets: Pat
         marked.append({"id": f"r{n}", "errors": [{"start": 0, "end": 6} if n % 2 else {"start": 12, "end": 16}]})
     write(sets / "rotowire_accuracy.jsonl", rows)
     write(sets / "rotowire_accuracy.spans.jsonl", marked)
-    done = cli("study", "paper", "openlgauge/table-4", "--lm", "openai/fake", "--api-base", server.base,
-               "-o", tmp_path / "out", "--json")  # fmt: skip
-    assert done.code == 0, done.err
-    (ours,) = [row for row in done.json["rows"] if row["ours"]]
+    told = cli("study", "paper", "openlgauge/table-4", "--lm", "openai/fake", "--api-base", server.base,
+               "-o", tmp_path / "out", "--json").told  # fmt: skip
+    (ours,) = [row for row in told["rows"] if row["ours"]]
     touching, precision, recall, f1 = ours["values"]["RotoWire"]
     # 4 of 8 marks touch; 6 of 12 characters a pair of texts are right, of 6 + 4 that people marked 6 are found
     assert (touching, precision, recall) == pytest.approx((0.5, 0.5, 0.6))

@@ -80,9 +80,7 @@ ONE = ("--arm", "none", "--seeds", 1, "--variant", "vanilla")
 def test_every_kind_leaves_a_whole_folder(
     study: Any, folder: Path, kind: str, arguments: tuple[object, ...], cells: int
 ) -> None:
-    done = study(kind, *arguments, "--json")
-    assert done.code == 0, done.err
-    told = done.json
+    told = study(kind, *arguments, "--json").told
     assert (told["study"], told["cells"], told["done"], told["failures"]) == (kind, cells, cells, [])
     assert {path.name for path in folder.iterdir()} == set(running.FILES)
     results = lines(folder / "results.jsonl")
@@ -133,8 +131,7 @@ def test_peers_stand_in_the_tables_of_a_study(study: Any, folder: Path, monkeypa
 def test_what_was_tried_beside_the_search_is_told(study: Any, folder: Path, server: Any, fake: Any) -> None:
     server.answer = fake.judging(lambda ask: len(ask.text) * 7 % 101)
     arms = ("vanilla+random-search", "fine+random-search")
-    done = study("optimizers", "--arm", arms[0], "--arm", arms[1], "--seeds", 1, "--json")
-    assert done.code == 0, done.err
+    told = study("optimizers", "--arm", arms[0], "--arm", arms[1], "--seeds", 1, "--json").told
     records = lines(folder / "results.jsonl")
     for record in records:
         names = [candidate["candidate"] for candidate in record["candidates"]]
@@ -144,18 +141,17 @@ def test_what_was_tried_beside_the_search_is_told(study: Any, folder: Path, serv
     assert alone == []
     (outcome,) = weighed
     assert outcome.startswith("combination: ")
-    (note,) = [note for note in done.json["notes"] if "combination" in note]
+    (note,) = [note for note in told["notes"] if "combination" in note]
     assert note == f"{arms[1]}, all labels, seed 0: {outcome}"
 
 
 def test_how_candidates_did_on_training_rows_is_noted(study: Any, folder: Path, server: Any, fake: Any) -> None:
     server.answer = fake.judging(lambda ask: len(ask.text) * 7 % 101)
-    done = study("optimizers", "--arm", "none", "--arm", "random-search", "--seeds", 2, "--json")
-    assert done.code == 0, done.err
+    told = study("optimizers", "--arm", "none", "--arm", "random-search", "--seeds", 2, "--json").told
     tried = [r["candidates"] for r in lines(folder / "results.jsonl") if r["arm"] == "random-search"]
     leads = [one["q"] - each[0]["q"] for each in tried for one in each[1:]]
     assert len(leads) >= 6
-    (note,) = [note for note in done.json["notes"] if "candidates less zero-shot's" in note]
+    (note,) = [note for note in told["notes"] if "candidates less zero-shot's" in note]
     assert note.startswith("random-search, all labels: ")
     assert f"its {len(leads)} candidates" in note
     assert note.endswith(f"{sum(leads) / len(leads):+.2f} on average ({min(leads):+.2f} to {max(leads):+.2f})")
@@ -183,16 +179,15 @@ def test_the_ablation_has_the_papers_arms(server: Any, fake: Any, study: Any, tm
         return judging(ask)
 
     server.answer = answer
-    done = study("ablation", "--seeds", 1, "--criteria", tmp_path / "own.txt", "--keep", 3, "--json")
-    assert done.code == 0, done.err
-    arms = [line["arm"] for line in done.json["lines"]]
+    told = study("ablation", "--seeds", 1, "--criteria", tmp_path / "own.txt", "--keep", 3, "--json").told
+    arms = [line["arm"] for line in told["lines"]]
     # Table 1, Table 4 (without McS-E is coarse), Figure 2, Figure 3
     assert arms == [
         "fine", "coarse", "vanilla", "fine+no-task", "fine+own-criteria", "fine+no-os-e", "fine+no-explanations",
         "coarse+no-explanations", "fine+no-search", "coarse+no-search", "fine+no-search+one-batch",
         "coarse+no-search+one-batch",
     ]  # fmt: skip
-    calls = {line["arm"]: line["calls"] for line in done.json["lines"]}
+    calls = {line["arm"]: line["calls"] for line in told["lines"]}
     assert calls["fine+no-search"] < calls["fine"]
     assert calls["fine+no-search+one-batch"] < calls["fine+no-search"]
     assert calls["fine+no-os-e"] < calls["fine"]  # one call a row for two
@@ -447,18 +442,16 @@ def test_held_out_groups_are_never_learnt_from(groups: list[int], seed: int, hel
 
 def test_a_dry_run_asks_nothing_and_is_an_upper_bound(study: Any, server: Any, folder: Path) -> None:
     arms = ("--arm", "none", "--arm", "random-search", "--arm", "fine+random-search", "--seeds", 2)
-    planned = study("optimizers", *arms, "--dry-run", "--json")
-    assert planned.code == 0
+    planned = study("optimizers", *arms, "--dry-run", "--json").told
     assert server.asks == []
     assert not folder.exists()
-    assert planned.json["cells"] == 6
-    assert planned.json["parts"]["0"] == {"heldout": 16, "to_learn_from": 16}
-    shown = study("optimizers", *arms, "--dry-run", lm=False)
-    assert shown.code == 0
-    assert "fine+random-search" in shown.out
-    assert f"{planned.json['calls']:,}" in shown.out
+    assert planned["cells"] == 6
+    assert planned["parts"]["0"] == {"heldout": 16, "to_learn_from": 16}
+    shown = study("optimizers", *arms, "--dry-run", lm=False).said
+    assert "fine+random-search" in shown
+    assert f"{planned['calls']:,}" in shown
     assert study("optimizers", *arms).code == 0
-    at_most = {line["arm"]: line["calls"] / line["cells"] for line in planned.json["lines"]}
+    at_most = {line["arm"]: line["calls"] / line["cells"] for line in planned["lines"]}
     for record in lines(folder / "results.jsonl"):
         assert record["calls"] + record["heldout_calls"] <= at_most[record["arm"]]
 
