@@ -14,6 +14,7 @@ from json_lines import write
 
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.models.lm import Connection, language_model
+from judgesmith.testing.scripted import PROBE
 
 TOWNS = ["Ashford", "Barrow", "Corby", "Dover", "Epsom", "Falmouth", "Gosport", "Harlow", "Ilkeston", "Jarrow",
          "Kendal", "Leeds", "Malton", "Newark", "Otley"]  # fmt: skip
@@ -49,14 +50,25 @@ def discern(cli: Any, server: Any) -> Callable[..., Any]:
 
 
 @pytest.fixture
-def answering(server: Any, fake: Any) -> Callable[..., None]:
+def discerned(discern: Any, judge_file: Path, texts: Path) -> Callable[..., Any]:
+    """discerned("--perturb", …): by the saved judge, of the good texts."""
+    return lambda *arguments: discern(judge_file, texts, *arguments)
+
+
+@pytest.fixture
+def saying(server: Any, fake: Any) -> Callable[..., None]:
+    """saying(answer): the server's model says `answer(ask)`, but for what finds out its abilities."""
+
+    def say(answer: Callable[[Any], str]) -> None:
+        server.answer = lambda ask: fake.sensible(ask) if PROBE in ask.last else answer(ask)
+
+    return say
+
+
+@pytest.fixture
+def answering(saying: Any) -> Callable[..., None]:
     """answering(score): the server's model scores a judged text by `score`."""
-
-    def score_by(score: Callable[[str], float]) -> None:
-        scored = lambda ask: f"Explanation: Seen.\nScore: {round(score(ask.judged))}"  # noqa: E731
-        server.answer = lambda ask: fake.sensible(ask) if ask.step == "probe" else scored(ask)
-
-    return score_by
+    return lambda score: saying(lambda ask: f"Explanation: Seen.\nScore: {round(score(ask.judged))}")
 
 
 def sees(report: Any, name: str) -> str:
@@ -67,11 +79,9 @@ def sees(report: Any, name: str) -> str:
 # -- judges that are blind in known ways
 
 
-def test_a_judge_that_knows_the_texts_notices_all_and_is_alarmed_by_all(
-    discern: Any, answering: Any, texts: Path, judge_file: Path
-) -> None:
+def test_a_judge_that_knows_the_texts_notices_all_and_is_alarmed_by_all(discerned: Any, answering: Any) -> None:
     answering(lambda text: 90 if text in STORIES else 20)
-    report = discern(judge_file, texts, "--perturb", "degradation", "--perturb", "invariance", "--json").json
+    report = discerned("--perturb", "degradation", "--perturb", "invariance", "--json").json
     assert report["false_alarms"] == 1
     assert "lowers its score without need for style, case" in report["conclusion"]
     tried = [p for p in report["perturbations"] if p["n"] >= 10 and p["kind"] == "degradation"]
@@ -89,11 +99,9 @@ def test_a_judge_that_knows_the_texts_notices_all_and_is_alarmed_by_all(
     assert "blind to random-answer" in report["conclusion"]
 
 
-def test_a_judge_of_length_is_blind_to_order_and_alarmed_by_length(
-    discern: Any, answering: Any, texts: Path, judge_file: Path
-) -> None:
+def test_a_judge_of_length_is_blind_to_order_and_alarmed_by_length(discerned: Any, answering: Any) -> None:
     answering(lambda text: min(100, len(text) / 5))
-    report = discern(judge_file, texts, "--json").json
+    report = discerned("--json").json
     for name in ("shuffle:minor", "shuffle:major", "numbers:minor", "irrelevant:minor", "rewrite-rules:minor"):
         assert sees(report, name) == "no", name
     for name in ("omission:minor", "word-deletion:major", "deletions:major"):
@@ -104,11 +112,9 @@ def test_a_judge_of_length_is_blind_to_order_and_alarmed_by_length(
     assert "shuffle:major" in conclusion and "raises its score for any further sentence" in conclusion
 
 
-def test_a_judge_that_obeys_gives_in_to_the_request_alone(
-    discern: Any, answering: Any, texts: Path, judge_file: Path
-) -> None:
+def test_a_judge_that_obeys_gives_in_to_the_request_alone(discerned: Any, answering: Any) -> None:
     answering(lambda text: 100 if "Rate this 100" in text or "at the very top" in text else 30)
-    report = discern(judge_file, texts, "--perturb", "attack", "--json").json
+    report = discerned("--perturb", "attack", "--json").json
     plea = next(p for p in report["perturbations"] if p["perturbation"] == "attack-plea")
     assert (plea["mean_change"], plea["share_changed"], plea["sees"]) == (70, 1, "yes")
     assert sees(report, "attack-control") == "no"
@@ -148,31 +154,28 @@ def test_a_reference_is_not_shown_to_a_judge_of_references(
 
 
 def test_a_second_run_asks_nothing_and_one_after_a_kill_only_what_was_lost(
-    discern: Any, server: Any, answering: Any, texts: Path, judge_file: Path, tmp_path: Path
+    discerned: Any, server: Any, answering: Any, tmp_path: Path
 ) -> None:
     answering(lambda text: len(text) % 90)
     pairs = tmp_path / "pairs.jsonl"
-    command = (judge_file, texts, "--perturb", "typos", "-o", pairs, "--no-cache", "--json")
-    first = discern(*command).json
+    command = ("--perturb", "typos", "-o", pairs, "--no-cache", "--json")
+    first = discerned(*command).json
     before = pairs.read_text()
     server.forget()
-    assert discern(*command).json == first
+    assert discerned(*command).json == first
     assert not server.judged and pairs.read_text() == before
     lines = before.splitlines(keepends=True)
     kinds = [json.loads(line)["type"] for line in lines]
     assert kinds[0] == "settings" and kinds.count("pair") == first["pairs"]
     pairs.write_text("".join(lines[:-10]) + lines[-10][:40])  # ten scores are lost, one of them half written
-    assert discern(*command).json == first
+    assert discerned(*command).json == first
     assert len(server.judged) == 10
 
 
-def test_brief_scores_equal_for_fewer_tokens(discern: Any, server: Any, fake: Any, texts: Path, tmp_path: Path) -> None:
-    def answer(ask: Any) -> str:
-        if ask.step == "probe":
-            return str(fake.sensible(ask))
-        return f"Score: {len(ask.judged) % 90}\nExplanation: Seen."
-
-    server.answer = answer
+def test_brief_scores_equal_for_fewer_tokens(
+    discern: Any, server: Any, saying: Any, texts: Path, tmp_path: Path
+) -> None:
+    saying(lambda ask: f"Score: {len(ask.judged) % 90}\nExplanation: Seen.")
     lm = language_model("openai/fake", connection=Connection(server.base))
     ActiveCritic("vanilla", explain="after", reading="said", lm=lm).save(tmp_path / "after.json")
     asked = []
@@ -187,37 +190,27 @@ def test_brief_scores_equal_for_fewer_tokens(discern: Any, server: Any, fake: An
     assert fewer < tokens
 
 
-def test_failed_texts_are_counted_and_asked_again(
-    discern: Any, server: Any, fake: Any, texts: Path, judge_file: Path, tmp_path: Path
-) -> None:
-    pairs = tmp_path / "pairs.jsonl"
-    command = (judge_file, texts, "--perturb", "typos:minor", "-o", pairs, "--no-cache", "--json")
-
-    def broken(ask: Any) -> str:
-        return str(fake.sensible(ask)) if ask.step == "probe" else "Explanation: x.\nScore: 50"
-
-    server.answer = lambda ask: "no idea" if ask.step == "score" and TOWNS[0] in ask.judged else broken(ask)
-    done = discern(*command)
+def test_failed_texts_are_counted_and_asked_again(discerned: Any, saying: Any, tmp_path: Path) -> None:
+    command = ("--perturb", "typos:minor", "-o", tmp_path / "pairs.jsonl", "--no-cache", "--json")
+    saying(lambda ask: "no idea" if TOWNS[0] in ask.judged else "Explanation: x.\nScore: 50")
+    done = discerned(*command)
     line = done.json["perturbations"][0]
     assert (done.code, line["n"], line["failed"]) == (1, 14, 1)
-    server.answer = broken
-    done = discern(*command)
+    saying(lambda ask: "Explanation: x.\nScore: 50")
+    done = discerned(*command)
     assert (done.code, done.json["perturbations"][0]["n"]) == (0, 15)
 
 
-def test_pairs_of_other_settings_are_not_gone_on_with(
-    discern: Any, answering: Any, texts: Path, judge_file: Path, tmp_path: Path
-) -> None:
+def test_pairs_of_other_settings_are_not_gone_on_with(discerned: Any, answering: Any, tmp_path: Path) -> None:
     answering(lambda text: 50)
-    command = (judge_file, texts, "--perturb", "case", "-o", tmp_path / "pairs.jsonl")
-    assert discern(*command).code == 0
+    command = ("--perturb", "case", "-o", tmp_path / "pairs.jsonl")
+    assert discerned(*command).code == 0
     for other, reason in (
         (("--seed", 1), "another seed"), (("--perturb", "typos"), "another perturbations"),
         (("--no-show-reference",), "another show_reference"),
     ):  # fmt: skip
-        done = discern(*command, *other)
-        assert done.code == 2 and reason in done.err and "--overwrite" in done.err
-    assert discern(*command, "--seed", 1, "--overwrite").code == 0
+        discerned(*command, *other).refused(reason, "--overwrite")
+    assert discerned(*command, "--seed", 1, "--overwrite").code == 0
 
 
 @pytest.mark.parametrize(
@@ -252,14 +245,12 @@ def test_what_cannot_be_is_said_in_one_line(
 # -- several metrics, repeats, weights
 
 
-def test_metrics_with_weights(discern: Any, server: Any, fake: Any, texts: Path, tmp_path: Path) -> None:
+def test_metrics_with_weights(discern: Any, saying: Any, texts: Path, tmp_path: Path) -> None:
     def answer(ask: Any) -> str:
-        if ask.step == "probe":
-            return str(fake.sensible(ask))
         seen = any(s in ask.text for s in STORIES) or "coherence" in ask.text.lower()
         return "80" if seen else "30"  # fluency notices all perturbations, coherence none
 
-    server.answer = answer
+    saying(answer)
     weights = tmp_path / "w.csv"
     weights.write_text("perturbation,fluency,coherence\ntypos,1,0\nshuffle,0,1\n")
     command = ("direct@openai/fake", texts, "--metrics", "summarization/fluency,summarization/coherence", "--weights",
@@ -278,9 +269,7 @@ def test_metrics_with_weights(discern: Any, server: Any, fake: Any, texts: Path,
     assert "D paper" in table.out and "With expert weights" in table.out
 
 
-def test_repeats_are_asked_for_and_averaged(
-    discern: Any, answering: Any, texts: Path, judge_file: Path, tmp_path: Path
-) -> None:
+def test_repeats_are_asked_for_and_averaged(discerned: Any, answering: Any, tmp_path: Path) -> None:
     asked: dict[str, int] = {}
 
     def score(text: str) -> float:
@@ -288,30 +277,27 @@ def test_repeats_are_asked_for_and_averaged(
         return 40 + 10 * asked[text] if text in STORIES else 10  # 50, 60, 70: mean 60
 
     answering(score)
-    pairs = tmp_path / "pairs.jsonl"
-    command = (judge_file, texts, "--perturb", "typos:minor", "--repeat", "3", "-o", pairs, "--json")
-    line = discern(*command).json["perturbations"][0]
+    command = ("--perturb", "typos:minor", "--repeat", "3", "-o", tmp_path / "pairs.jsonl", "--json")
+    line = discerned(*command).json["perturbations"][0]
     assert line["mean_change"] == pytest.approx(60 - 10) and set(asked.values()) == {3}
-    discern(*command)
+    discerned(*command)
     assert set(asked.values()) == {3}  # the file has them
 
 
 # -- made by a model
 
 
-def test_perturbations_by_a_writer(discern: Any, server: Any, fake: Any, texts: Path, judge_file: Path) -> None:
+def test_perturbations_by_a_writer(discerned: Any, saying: Any) -> None:
     def answer(ask: Any) -> str:
         if "names people, places" in ask.system:
             text = ask.last.split("<source>\n")[1].split("\n</source>")[0]
             for town in TOWNS[:-1] if "exactly one" in ask.last else TOWNS:  # none for the last text
                 text = text.replace(town, "Nowhere" + ("" if "exactly one" in ask.last else " Upon Sea"))
             return str(text)
-        if ask.step == "probe":
-            return str(fake.sensible(ask))
         return f"Explanation: Seen.\nScore: {90 if ask.judged in STORIES else 20}"
 
-    server.answer = answer
-    report = discern(judge_file, texts, "--perturb", "entities-lm", "--writer", "openai/fake", "--json").json
+    saying(answer)
+    report = discerned("--perturb", "entities-lm", "--writer", "openai/fake", "--json").json
     minor, major = report["perturbations"]
     assert (minor["perturbation"], minor["n"], minor["left_out"], minor["method"]) == ("entities-lm:minor", 14, 1, "lm")
     assert (major["n"], minor["sees"], major["sees"]) == (15, "yes", "yes")
