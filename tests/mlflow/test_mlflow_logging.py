@@ -429,9 +429,7 @@ def test_registering_without_a_name_is_refused_and_loading_names_the_extra(
     no_mlflow: None, compile_: Any, rows_file: Rows, server: Any
 ) -> None:
     for name in ("@champion", "a/b", "notices@"):
-        refused = compile_(rows_file(48), "--register", name)
-        assert refused.code == 2
-        assert "give NAME or NAME@ALIAS" in refused.err
+        compile_(rows_file(48), "--register", name).refused("give NAME or NAME@ALIAS")
     assert server.asks == []
     for open_judge in (js.load, js.mlflow_scorer):
         with pytest.raises(MissingExtraError, match=r"pip install 'judgesmith\[mlflow\]'"):

@@ -29,9 +29,7 @@ def score(cli: Any, judge_file: Path, server: Any) -> Callable[..., Any]:
 
 def test_max_calls_stops_score_which_can_go_on(server: Any, score: Any, rows_file: Rows, tmp_path: Path) -> None:
     rows, out = rows_file(12), tmp_path / "out.jsonl"
-    stopped = score(rows, "-o", out, "--max-calls", 8)
-    assert stopped.code == 2
-    assert "the budget of 8 calls is used up; what is finished is kept" in stopped.err
+    score(rows, "-o", out, "--max-calls", 8).refused("the budget of 8 calls is used up; what is finished is kept")
     kept = len(lines(out))
     assert 0 < kept < 12
     assert len(server.asks) <= 8
@@ -45,9 +43,9 @@ def test_max_calls_stops_score_which_can_go_on(server: Any, score: Any, rows_fil
 def test_max_failed_stops_the_run(server: Any, fake: Any, score: Any, rows_file: Rows, tmp_path: Path) -> None:
     server.answer = lambda ask: fake.Fault(400, "no") if ask.step == "score" else fake.sensible(ask)
     out = tmp_path / "out.jsonl"
-    stopped = score(rows_file(60), "-o", out, "--max-failed", "10%")
-    assert stopped.code == 2
-    assert "3 of 3 rows have no score (--max-failed), the last" in stopped.err  # 3 > 10 % of 20
+    score(rows_file(60), "-o", out, "--max-failed", "10%").refused(
+        "3 of 3 rows have no score (--max-failed), the last"
+    )  # 3 > 10 % of 20
     assert len(lines(out)) == 3
 
 
@@ -71,9 +69,7 @@ def test_dry_runs_and_unknown_prices_spend_nothing(server: Any, score: Any, rows
     assert "10 rows to judge: at most 10 calls" in score(rows_file(12), "--dry-run", "--limit", 10).out
     assert not server.asks
     assert not out.exists()
-    refused = score(rows_file(3), "--max-cost", 1)
-    assert refused.code == 2
-    assert "the price of openai/fake is unknown" in refused.err
+    score(rows_file(3), "--max-cost", 1).refused("the price of openai/fake is unknown")
     assert not server.judged
 
 
@@ -92,9 +88,7 @@ def test_dry_run_and_max_calls_of_other_commands(
     plan = cli(*common, "--dry-run", "--json")
     assert (plan.code, plan.json["calls"]) == (0, calls)
     assert not server.asks
-    stopped = cli(*common, "--max-calls", most)
-    assert stopped.code == 2
-    assert f"the budget of {most} calls is used up" in stopped.err
+    cli(*common, "--max-calls", most).refused(f"the budget of {most} calls is used up")
     assert len(server.asks) <= most
 
 
@@ -122,10 +116,7 @@ def test_a_server_that_dies_stops_the_run_and_its_rows_are_judged_later(
     monkeypatch.setattr(lm, "_patience", lambda *_: 0.0)
     rows, out = rows_file(60), tmp_path / "out.jsonl"
     command = ("score", rows, "-o", out, "--judge", judge_file, "--api-base", server.base, "--concurrency", 2)
-    stopped = cli(*command)
-    assert stopped.code == 2
-    assert "openai/fake does not answer any more: 10 calls in a row" in stopped.err
-    assert "repeat the command" in stopped.err
+    cli(*command).refused("openai/fake does not answer any more: 10 calls in a row", "repeat the command")
     assert all(row["verdict"]["failure"] is None for row in lines(out))
     assert 8 <= len(lines(out)) < 20
     alive = 10_000
@@ -174,9 +165,7 @@ def test_what_is_no_judge_is_not_overwritten(cli: Any, tmp_path: Path, server: A
     foreign = tmp_path / "notes.json"
     foreign.write_text('{"mine": 1}')
     how = ("--method", "direct", "--as", "summarization/coherence", "--lm", "openai/fake")
-    refused = cli("compile", "--no-labels", *how, "-o", foreign)
-    assert refused.code == 2
-    assert "is not a judge, so it is not overwritten" in refused.err
+    cli("compile", "--no-labels", *how, "-o", foreign).refused("is not a judge, so it is not overwritten")
     assert foreign.read_text() == '{"mine": 1}'
 
 

@@ -79,6 +79,11 @@ class Done:
         """The JSON of a command that succeeded."""
         return json.loads(self.said)
 
+    def refused(self, *parts: str) -> None:
+        """That the command was refused, and said all of this."""
+        assert self.code == 2, self.out
+        assert all(part in self.err for part in parts), self.err
+
 
 @pytest.fixture
 def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Done]:

@@ -85,9 +85,7 @@ def test_new_rows_are_compared_with_the_first_ones(watch: Any, tmp_path: Path) -
     long = watch("--scored", scored("d", lambda i: 20 + i % 50, words=4))
     assert (long.code, "new rows: lengths of outputs moved" in names(long)) == (1, True)
     usual.write_text(usual.read_text().replace(mark, "0" * 12))
-    refused = watch("--scored", usual)
-    assert refused.code == 2
-    assert "were scored by judge 000000000000" in refused.err
+    watch("--scored", usual).refused("were scored by judge 000000000000")
 
 
 def test_another_judge_or_other_rows_begin_a_new_baseline(
@@ -109,9 +107,7 @@ def test_a_history_survives_a_kill_and_says_what_is_none(watch: Any, tmp_path: P
     assert watch().json["runs"] == 4
     assert len(history.read(path)) == 4
     path.write_text('{"format": "else"}\n')
-    refused = watch()
-    assert refused.code == 2
-    assert "h.jsonl, line 1: format" in refused.err
+    watch().refused("h.jsonl, line 1: format")
 
 
 # The tests -----------------------------------------------------------------------------------------------------------
