@@ -7,6 +7,7 @@ import pytest
 
 from judgesmith.datasets.records import Labels
 from judgesmith.programs.models.lm import Connection, LanguageModel, language_model
+from judgesmith.testing.optimizers import truth
 from judgesmith.testing.server import make_labels
 
 
@@ -15,6 +16,12 @@ def labels() -> Labels:
     """40 rows of 10 documents, random scores."""
     draw = random.Random(1)
     return make_labels(10, 4, lambda n: draw.randint(0, 100))
+
+
+@pytest.fixture
+def human(labels: Labels) -> dict[str, float]:
+    """What people said, by row."""
+    return truth(labels)
 
 
 @pytest.fixture

@@ -17,7 +17,6 @@ from judgesmith.optimizers.budget import Budget
 from judgesmith.optimizers.compiling import Compiler
 from judgesmith.optimizers.report import CompileReport
 from judgesmith.programs.artifact import dumps
-from judgesmith.testing.optimizers import truth
 
 Compiled = Callable[..., tuple[js.Judge, CompileReport]]
 TWO = [js.Criterion("Clarity", "is clear"), js.Criterion("Truth", "is true")]
@@ -25,10 +24,10 @@ CRITERIA = "Clarity: So. Score: 50\nTruth: So. Score: 50"
 
 
 @pytest.fixture
-def compiled(server: Any) -> Compiled:
+def compiled(server: Any, labels: Labels) -> Compiled:
     """compiled(labels, **options of js.compile): the judge and its report, with a small search where none is given."""
 
-    def run(labels: Labels, judge: js.Judge | None = None, **options: Any) -> tuple[js.Judge, CompileReport]:
+    def run(labels: Labels = labels, judge: js.Judge | None = None, **options: Any) -> tuple[js.Judge, CompileReport]:
         options.setdefault("optimizer", js.CorrelationRandomSearch(candidates=options.pop("candidates", 2)))
         options.setdefault("connection", js.Connection(api_base=server.base, attempts=options.pop("attempts", 5)))
         options.setdefault("lm", "openai/fake")
@@ -153,10 +152,9 @@ def test_folds_that_cannot_be_are_refused_before_a_call(server: Any, compiled: C
 
 
 @pytest.mark.parametrize("level", ["pooled", "sample", "system"])
-def test_every_level_is_reported(level: Any, server: Any, fake: Any, compiled: Compiled, labels: Labels) -> None:
-    human = truth(labels)
+def test_every_level_is_reported(level: Any, server: Any, fake: Any, compiled: Compiled, human: Any) -> None:
     server.answer = fake.judging(lambda ask: human[ask.mark])
-    judge, report = compiled(labels, level=level, candidates=1)
+    judge, report = compiled(level=level, candidates=1)
     assert report.heldout.q == pytest.approx(3.0)
     assert report.heldout.objective.n == {"pooled": 12, "sample": 3, "system": 4}[level]
     assert f"|{level}|" in judge.provenance["heldout"]["signature"]
@@ -167,9 +165,8 @@ def test_every_level_is_reported(level: Any, server: Any, fake: Any, compiled: C
 
 
 def test_rows_that_fail_for_good_are_counted_imputed_and_disqualify(
-    server: Any, fake: Any, compiled: Compiled, labels: Labels
+    server: Any, fake: Any, compiled: Compiled, labels: Labels, human: Any
 ) -> None:
-    human = truth(labels)
 
     def answer(ask: Any) -> Any:
         if ask.step == "score" and int(ask.mark[1:]) % 4 == 1:
@@ -192,9 +189,8 @@ def test_rows_that_fail_for_good_are_counted_imputed_and_disqualify(
 
 
 def test_training_and_held_out_rows_that_contradict_each_other_are_noted(
-    server: Any, fake: Any, compiled: Compiled, labels: Labels
+    server: Any, fake: Any, compiled: Compiled, labels: Labels, human: Any
 ) -> None:
-    human = truth(labels)
     server.answer = fake.judging(lambda ask: human[ask.mark])
     _, report = compiled(labels, optimizer="none")
     assert not any("without demonstrations Q is" in note for note in report.notes)
@@ -206,8 +202,7 @@ def test_training_and_held_out_rows_that_contradict_each_other_are_noted(
     assert "is -3.00 [-3.00, -3.00] on the training rows and 3.00 [3.00, 3.00] on the held-out" in note
 
 
-def test_a_form_of_answers_that_fails_is_not_chosen(server: Any, fake: Any, compiled: Compiled, labels: Labels) -> None:
-    human = truth(labels)
+def test_a_form_of_answers_that_fails_is_not_chosen(server: Any, fake: Any, compiled: Compiled, human: Any) -> None:
 
     def answer(ask: Any) -> Any:
         if ask.step == "score" and ask.system.index("Score: <number>") > ask.system.index("Explanation: <"):
@@ -215,15 +210,14 @@ def test_a_form_of_answers_that_fails_is_not_chosen(server: Any, fake: Any, comp
         return fake.judging(lambda ask: (100 - human[ask.mark]) / 2)(ask)  # a bad judge, but one that answers
 
     server.answer = answer
-    judge, _ = compiled(labels, js.ActiveCritic("coarse", task="t", use_criteria=False), optimizer="none")
+    judge, _ = compiled(judge=js.ActiveCritic("coarse", task="t", use_criteria=False), optimizer="none")
     assert judge.options()["explain"] == "after"
 
 
 @pytest.mark.parametrize("right", ["fine", "coarse", "both"])
 def test_the_fine_variant_is_kept_where_it_is_clearly_better(
-    right: str, server: Any, fake: Any, compiled: Compiled, labels: Labels
+    right: str, server: Any, fake: Any, compiled: Compiled, labels: Labels, human: Any
 ) -> None:
-    human = truth(labels)
 
     def score(ask: Any) -> float:
         wrong = right not in ("both", "fine" if "criteria_scores" in ask.text else "coarse")
@@ -300,10 +294,9 @@ def test_a_budget_of_calls_is_kept_and_the_best_so_far_reported(
 
 
 def test_held_out_rows_of_a_variant_that_asks_twice_are_paid_for(
-    server: Any, fake: Any, compiled: Compiled, labels: Labels
+    server: Any, fake: Any, compiled: Compiled, labels: Labels, human: Any
 ) -> None:
     """What a plan says of the held-out rows and what is set aside for them are the same, and enough."""
-    human = truth(labels)
 
     def answer(ask: Any) -> Any:  # only the fine variant's second step is right
         if ask.step == "criteria":
@@ -413,8 +406,7 @@ def test_the_same_seed_gives_the_same_artifact_and_another_one_another_split(
 # -- the report -------------------------------------------------------------------------------------------------------
 
 
-def test_the_report_adds_up(server: Any, fake: Any, compiled: Compiled, labels: Labels) -> None:
-    human = truth(labels)
+def test_the_report_adds_up(server: Any, fake: Any, compiled: Compiled, labels: Labels, human: Any) -> None:
     server.answer = fake.judging(lambda ask: (human[ask.mark] * 3 + int(ask.mark[1:]) * 37 % 101) / 4)
     judge, report = compiled(labels)
     told = json.loads(json.dumps(report.to_dict(), allow_nan=False))

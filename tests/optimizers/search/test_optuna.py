@@ -73,10 +73,9 @@ def test_demonstrations_are_those_that_were_suggested(
 
 
 def test_the_task_and_the_criteria_are_parts_of_the_study(
-    server: Any, fake: Any, model: LanguageModel, labels: Labels
+    server: Any, fake: Any, model: LanguageModel, labels: Labels, human: Any
 ) -> None:
     """Only a prompt with Fluency and without Accuracy is any good."""
-    human = truth(labels)
 
     def number(ask: Any) -> float:
         wise = "- Fluency: " in ask.system and "- Accuracy: " not in ask.system
@@ -150,10 +149,9 @@ def test_trials_that_fall_behind_are_pruned(server: Any, fake: Any, model: Langu
 
 
 def test_another_variant_is_tried_where_asked_for(
-    server: Any, fake: Any, model: LanguageModel, labels: Labels, tmp_path: Path
+    server: Any, fake: Any, model: LanguageModel, labels: Labels, human: Any, tmp_path: Path
 ) -> None:
     """Only the second step of the fine variant says what people said."""
-    human = truth(labels)
 
     def answer(ask: Any) -> Any:
         if ask.step == "criteria":

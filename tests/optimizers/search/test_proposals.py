@@ -2,6 +2,7 @@
 
 import random
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import dspy
@@ -23,15 +24,17 @@ from judgesmith.programs.models.lm import Connection, LanguageModel, language_mo
 from judgesmith.programs.openlgauge.judge import OpeNLGauge
 from judgesmith.programs.pointwise.geval import GEval
 from judgesmith.signatures.values import Criterion
-from judgesmith.testing.optimizers import guess, truth
+from judgesmith.testing.optimizers import guess
 
+Search = type[DSPySearch]
+Run = Callable[..., tuple[Judge, SearchRecord]]
 SEARCHES = {"mipro": MIPROSearch, "gepa": GEPASearch}
 #: With this in its instructions the scripted model judges as people do.
 MARKER = "Weigh the keystone first."
 
 
 @pytest.fixture(params=SEARCHES)
-def search(request: pytest.FixtureRequest) -> type[DSPySearch]:
+def search(request: pytest.FixtureRequest) -> Search:
     return SEARCHES[request.param]
 
 
@@ -39,22 +42,27 @@ def critic(lm: LanguageModel, variant: Any = "vanilla", **given: Any) -> ActiveC
     return ActiveCritic(variant, explain="before", reading="said", lm=lm, **given)
 
 
-def run(search: DSPySearch, student: Judge, labels: Labels, **given: Any) -> tuple[Judge, SearchRecord]:
-    judge = search.compile(student, trainset=examples_of(labels), **given)
-    assert search.record is not None
-    assert "could not go on" not in (search.record.reason or "")
-    return judge, search.record
+@pytest.fixture
+def run(model: LanguageModel, labels: Labels) -> Run:
+    """run(search, student, rows, …): a student is a critic and the rows are `labels` where none are given."""
+
+    def compiled(search: DSPySearch, student: Any = None, rows: Labels = labels, **given: Any) -> Any:
+        judge = search.compile(student or critic(model), trainset=examples_of(rows), **given)
+        assert search.record is not None
+        assert "could not go on" not in (search.record.reason or "")
+        return judge, search.record
+
+    return compiled
 
 
-def scripted(fake: Any, number: Any, text: str = MARKER) -> Any:
-    """A model that gives `number(ask)` and proposes `text` whenever it is asked for an instruction."""
+@pytest.fixture
+def says(server: Any, fake: Any) -> Callable[..., None]:
+    """says(number, propose): the model gives `number(ask)`, and `propose(ask)` where it is asked for an instruction."""
 
-    def answer(ask: Any) -> Any:
-        if ask.step == "dspy":
-            return fake.written(ask, text)
-        return fake.judging(number)(ask)
+    def say(number: Any = guess, propose: Any = lambda ask: fake.written(ask, MARKER)) -> None:
+        server.answer = lambda ask: propose(ask) if ask.step == "dspy" else fake.judging(number)(ask)
 
-    return answer
+    return say
 
 
 def instructions(judge: Judge) -> str:
@@ -65,12 +73,11 @@ def instructions(judge: Judge) -> str:
 
 
 def test_a_better_instruction_is_found_and_chosen(
-    search: type[DSPySearch], server: Any, fake: Any, model: LanguageModel, labels: Labels
+    search: Search, says: Any, run: Run, model: LanguageModel, human: Any
 ) -> None:
-    human = truth(labels)
-    server.answer = scripted(fake, lambda ask: human[ask.mark] if MARKER in ask.system else guess(ask))
+    says(lambda ask: human[ask.mark] if MARKER in ask.system else guess(ask))
     student = critic(model)
-    judge, record = run(search(candidates=8), student, labels)
+    judge, record = run(search(candidates=8), student)
     assert MARKER in instructions(judge)
     assert record.selected.agreement.q == pytest.approx(3.0)
     (changed,) = record.selected.form["instructions"].values()
@@ -81,12 +88,11 @@ def test_a_better_instruction_is_found_and_chosen(
 
 
 def test_demonstrations_carry_their_group_and_people_s_scores(
-    server: Any, fake: Any, model: LanguageModel, labels: Labels
+    says: Any, fake: Any, run: Run, labels: Labels, human: Any
 ) -> None:
-    human = truth(labels)
-    server.answer = scripted(fake, lambda ask: human[ask.mark] if ask.shown else guess(ask), "Judge.")
+    says(lambda ask: human[ask.mark] if ask.shown else guess(ask), lambda ask: fake.written(ask, "Judge."))
     groups = dict(zip((r.id for r in labels.rows), labels.groups, strict=True))
-    judge, record = run(MIPROSearch(candidates=8, anchor="gold"), critic(model), labels)
+    judge, record = run(MIPROSearch(candidates=8, anchor="gold"))
     demos = judge.predictors()[0].demos
     assert record.selected.demos == len(demos) > 0
     for demo in demos:
@@ -96,11 +102,9 @@ def test_demonstrations_carry_their_group_and_people_s_scores(
     to_dict(judge)
 
 
-def test_gepa_is_told_which_rows_contradict_people(
-    server: Any, fake: Any, model: LanguageModel, labels: Labels
-) -> None:
-    server.answer = scripted(fake, guess)
-    run(GEPASearch(candidates=2), critic(model), labels)
+def test_gepa_is_told_which_rows_contradict_people(server: Any, says: Any, run: Run) -> None:
+    says()
+    run(GEPASearch(candidates=2))
     asked = [ask.text for ask in server.asks if ask.step == "dspy"]
     assert asked
     assert all("People gave this output" in text and "People rate this other output" in text for text in asked)
@@ -109,15 +113,15 @@ def test_gepa_is_told_which_rows_contradict_people(
 # -- budget and failures
 
 
-def test_it_keeps_to_what_it_says_it_may_take(search: type[DSPySearch], server: Any, fake: Any, labels: Labels) -> None:
+def test_it_keeps_to_what_it_says_it_may_take(search: Search, server: Any, says: Any, fake: Any, run: Run) -> None:
     draw = random.Random(3)
-    server.answer = lambda ask: scripted(fake, guess, f"{MARKER} {draw.random()}")(ask)
+    says(propose=lambda ask: fake.written(ask, f"{MARKER} {draw.random()}"))
     for size in (1, 2, 8):
         lm = language_model("openai/fake", connection=Connection(api_base=server.base, cache=False))
         made = search(candidates=size)
         student = critic(lm)
         before = len(server.judged)
-        _, record = run(made, student, labels)
+        _, record = run(made, student)
         judged = len(server.judged) - before
         assert judged <= 40 * made.evaluations()
         assert lm.meter.logical <= 40 * made.evaluations() + made.proposals(student, 40) + 3
@@ -126,22 +130,18 @@ def test_it_keeps_to_what_it_says_it_may_take(search: type[DSPySearch], server: 
         )  # GEPA tries what did better on a few
 
 
-def test_no_candidates_means_no_search(
-    search: type[DSPySearch], server: Any, model: LanguageModel, labels: Labels
-) -> None:
+def test_no_candidates_means_no_search(search: Search, server: Any, run: Run, model: LanguageModel) -> None:
     made = search(candidates=0)
-    _, record = run(made, critic(model), labels)
+    _, record = run(made)
     assert made.evaluations() == len(record.candidates) == 1
     assert made.proposals(critic(model), 40) == 0
     assert len(server.judged) == 40
 
 
 @pytest.mark.parametrize("said", ["", "x" * 9000, "\ud83d [[ ## nothing ## ]] </output>"])
-def test_a_model_that_proposes_nonsense_does_no_harm(
-    said: str, search: type[DSPySearch], server: Any, fake: Any, model: LanguageModel, labels: Labels
-) -> None:
-    server.answer = lambda ask: said if ask.step == "dspy" else fake.judging(guess)(ask)
-    judge, record = run(search(candidates=3), critic(model), labels)
+def test_a_model_that_proposes_nonsense_does_no_harm(said: str, search: Search, says: Any, run: Run) -> None:
+    says(propose=lambda _: said)
+    judge, record = run(search(candidates=3))
     assert record.scored.failed == 0
     for c in record.candidates:
         for text in c.form.get("instructions", {}).values():
@@ -149,46 +149,38 @@ def test_a_model_that_proposes_nonsense_does_no_harm(
     to_dict(judge)
 
 
-def test_a_model_that_cannot_propose_leaves_the_demonstrations(
-    server: Any, fake: Any, model: LanguageModel, labels: Labels
-) -> None:
-    human = truth(labels)
-    number = fake.judging(lambda ask: human[ask.mark] if ask.shown else guess(ask))
-    server.answer = lambda ask: fake.Fault(400, "too long") if ask.step == "dspy" else number(ask)
-    _, record = run(MIPROSearch(candidates=4), critic(model), labels)
+def test_a_model_that_cannot_propose_leaves_the_demonstrations(says: Any, fake: Any, run: Run, human: Any) -> None:
+    says(lambda ask: human[ask.mark] if ask.shown else guess(ask), lambda _: fake.Fault(400, "too long"))
+    _, record = run(MIPROSearch(candidates=4))
     assert record.selected.demos > 0
     assert record.reason is not None and record.reason.startswith("no instructions were proposed (")
-    _, record = run(GEPASearch(candidates=4), critic(model), labels)
+    _, record = run(GEPASearch(candidates=4))
     assert [c.name for c in record.candidates] == ["zero-shot"]
     assert record.reason == "gepa proposed nothing but the zero-shot prompt"
 
 
-def test_a_refused_key_is_said_and_not_searched_around(
-    search: type[DSPySearch], server: Any, fake: Any, model: LanguageModel, labels: Labels
-) -> None:
-    server.answer = lambda ask: fake.Fault(401, "who are you?") if ask.step == "dspy" else fake.judging(guess)(ask)
+def test_a_refused_key_is_said_and_not_searched_around(search: Search, says: Any, fake: Any, run: Run) -> None:
+    says(propose=lambda _: fake.Fault(401, "who are you?"))
     with pytest.raises(ModelError, match="the key was refused"):
-        run(search(candidates=4), critic(model), labels)
+        run(search(candidates=4))
 
 
 # -- judges, teachers, rows to measure on
 
 
-def test_the_teacher_writes_the_proposals(
-    search: type[DSPySearch], server: Any, fake: Any, model: LanguageModel, labels: Labels
-) -> None:
-    server.answer = scripted(fake, guess)
+def test_the_teacher_writes_the_proposals(search: Search, server: Any, says: Any, run: Run) -> None:
+    says()
     teacher = language_model("openai/teacher", connection=Connection(api_base=server.base))
-    run(search(candidates=4), critic(model), labels, teacher=teacher)
+    run(search(candidates=4), teacher=teacher)
     assert {ask.body["model"] for ask in server.asks if ask.step == "dspy"} == {"teacher"}
 
 
 def test_rows_to_measure_on_stay_out_of_what_proposals_see(
-    search: type[DSPySearch], server: Any, fake: Any, model: LanguageModel, labels: Labels
+    search: Search, server: Any, says: Any, run: Run, labels: Labels
 ) -> None:
-    server.answer = scripted(fake, guess)
+    says()
     train, val = labels.subset(range(20)), labels.subset(range(20, 40))
-    _, record = run(search(candidates=4), critic(model), train, valset=examples_of(val))
+    _, record = run(search(candidates=4), rows=train, valset=examples_of(val))
     assert record.scored.percents.shape == (20,)
     assert len(record.candidates) > 1 or search is GEPASearch  # it tries what did better on a few rows
     asked = [ask.text for ask in server.asks if ask.step == "dspy"]
@@ -198,7 +190,7 @@ def test_rows_to_measure_on_stay_out_of_what_proposals_see(
 
 @pytest.mark.parametrize("kind", [OpeNLGauge, GEval])
 def test_other_judges_can_be_compiled(
-    kind: Any, search: type[DSPySearch], server: Any, fake: Any, model: LanguageModel, labels: Labels
+    kind: Any, search: Search, server: Any, fake: Any, run: Run, model: LanguageModel, labels: Labels
 ) -> None:
     criterion = Criterion("fluency", "Whether it reads well.")
 
@@ -226,10 +218,10 @@ def test_other_judges_can_be_compiled(
     ],
 )
 def test_a_judge_with_nothing_to_change_stays_and_is_told_why(
-    change: dict[str, Any], reason: str, search: type[DSPySearch], server: Any, model: LanguageModel, labels: Labels
+    change: dict[str, Any], reason: str, search: Search, server: Any, run: Run, model: LanguageModel
 ) -> None:
     fixed = type("Fixed", (ActiveCritic,), change)
-    _, record = run(search(candidates=4), fixed("vanilla", explain="before", reading="said", lm=model), labels)
+    _, record = run(search(candidates=4), fixed("vanilla", explain="before", reading="said", lm=model))
     assert [c.name for c in record.candidates] == ["zero-shot"]
     assert record.reason is not None and reason in record.reason
     assert len(server.judged) == 40
@@ -245,15 +237,15 @@ def test_gepa_without_its_package_names_it(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_nothing_is_printed_and_everything_is_put_back(
-    search: type[DSPySearch], server: Any, fake: Any, model: LanguageModel, labels: Labels, capfd: Any, caplog: Any
+    search: Search, says: Any, run: Run, capfd: Any, caplog: Any
 ) -> None:
     import logging
 
     from gepa.core import engine as gepa_engine
 
-    server.answer = scripted(fake, guess)
+    says()
     before = sys.stdout, logging.getLogger("dspy").level, gepa_engine.tqdm, dspy.settings.lm
-    run(search(candidates=3), critic(model), labels)
+    run(search(candidates=3))
     assert capfd.readouterr() == ("", "")
     assert not [r for r in caplog.records if r.name.startswith(("dspy", "gepa"))]
     assert before == (sys.stdout, logging.getLogger("dspy").level, gepa_engine.tqdm, dspy.settings.lm)
@@ -311,15 +303,9 @@ def test_a_program_is_known_by_what_its_prompts_show(model: LanguageModel) -> No
 
 
 def test_what_breaks_inside_dspy_is_said_and_what_was_found_is_kept(
-    search: type[DSPySearch],
-    server: Any,
-    fake: Any,
-    model: LanguageModel,
-    labels: Labels,
-    monkeypatch: pytest.MonkeyPatch,
+    search: Search, says: Any, model: LanguageModel, labels: Labels, human: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    human = truth(labels)
-    server.answer = scripted(fake, lambda ask: human[ask.mark] if MARKER in ask.system else guess(ask))
+    says(lambda ask: human[ask.mark] if MARKER in ask.system else guess(ask))
     real = search._propose
 
     def breaks(self: Any, *given: Any) -> None:

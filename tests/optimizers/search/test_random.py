@@ -18,7 +18,7 @@ from judgesmith.optimizers.search.random import CorrelationRandomSearch
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.judge import Judge
 from judgesmith.signatures.values import Scale
-from judgesmith.testing.optimizers import copy_the_document, truth
+from judgesmith.testing.optimizers import copy_the_document
 from judgesmith.testing.server import FakeModel, judging
 
 Search = Callable[..., tuple[Judge, SearchRecord]]
@@ -80,9 +80,8 @@ def test_how_many_rows_may_fail(most: float, reason: str | None, labels: Labels)
 
 @pytest.mark.parametrize("anchor", ["gold", "predicted"])
 def test_bootstrapped_demonstrations_show_the_score_that_was_asked_for(
-    anchor: Any, server: FakeModel, search: Search, labels: Labels
+    anchor: Any, server: FakeModel, search: Search, labels: Labels, human: Any
 ) -> None:
-    human = truth(labels)
     said = {mark: 20 + score / 2 for mark, score in human.items()}
     server.answer = judging(lambda ask: human[ask.mark] if len(ask.body["messages"]) > 2 else said[ask.mark])
     _, record = search(labels, anchor=anchor, restrict=[-1])
@@ -97,8 +96,9 @@ def test_bootstrapped_demonstrations_show_the_score_that_was_asked_for(
             assert assistant["content"] == f"Explanation: It says {mark}.\nScore: {round(expected)}"
 
 
-def test_rows_without_an_answer_become_no_demonstrations(server: FakeModel, search: Search, labels: Labels) -> None:
-    human = truth(labels)
+def test_rows_without_an_answer_become_no_demonstrations(
+    server: FakeModel, search: Search, labels: Labels, human: Any
+) -> None:
 
     def answer(ask: Any) -> Any:
         n = int(ask.mark[1:]) if ask.step == "score" else 0
@@ -139,8 +139,9 @@ def test_a_teacher_writes_the_explanations(server: FakeModel, search: Search, la
 # -- DSPy's loop ------------------------------------------------------------------------------------------------------
 
 
-def test_dspys_arguments_mean_what_they_mean_there(server: FakeModel, search: Search, labels: Labels) -> None:
-    human = truth(labels)
+def test_dspys_arguments_mean_what_they_mean_there(
+    server: FakeModel, search: Search, labels: Labels, human: Any
+) -> None:
     server.answer = judging(lambda ask: human[ask.mark] if len(ask.shown) > 1 else len(ask.judged) % 101)
     sizes = {"max_bootstrapped_demos": 2, "max_labeled_demos": 5, "num_candidate_programs": 3}
     _, record = search(labels, **sizes, num_threads=2, max_rounds=2, teacher_settings={"lm": server.lm})
@@ -157,8 +158,9 @@ def test_dspys_arguments_mean_what_they_mean_there(server: FakeModel, search: Se
     assert {c.kind for c in record.candidates} <= {"none", "gold", "predicted"}
 
 
-def test_a_metric_of_single_rows_decides_as_in_dspy(server: FakeModel, search: Search, labels: Labels) -> None:
-    human = truth(labels)
+def test_a_metric_of_single_rows_decides_as_in_dspy(
+    server: FakeModel, search: Search, labels: Labels, human: Any
+) -> None:
     server.answer = judging(lambda ask: human[ask.mark] * 9 // 10 if ask.shown else human[ask.mark] // 2)
     asked: list[Any] = []
 
@@ -188,8 +190,9 @@ def test_own_documents_flatter_a_search_that_leaves_nothing_out(
     assert found["nothing"].selected.agreement.q > found["document"].selected.agreement.q + 0.3
 
 
-def test_raw_examples_are_taken_with_the_score_on_the_judges_scale(server: FakeModel, labels: Labels) -> None:
-    human = truth(labels)
+def test_raw_examples_are_taken_with_the_score_on_the_judges_scale(
+    server: FakeModel, labels: Labels, human: Any
+) -> None:
     server.answer = judging(lambda ask: (human[ask.mark] + len(ask.text) * 7 % 101) / 2)
     student = ActiveCritic("vanilla", explain="before", reading="said", lm=server.lm, scale=Scale(1, 5))
     raw = [
@@ -214,8 +217,7 @@ def test_raw_examples_are_taken_with_the_score_on_the_judges_scale(server: FakeM
         one.compile(student, trainset=[dspy.Example(question="q", answer="a").with_inputs("question", "answer")])
 
 
-def test_what_ends_a_search_is_no_failed_row_of_dspys(server: FakeModel, labels: Labels) -> None:
-    human = truth(labels)
+def test_what_ends_a_search_is_no_failed_row_of_dspys(server: FakeModel, labels: Labels, human: Any) -> None:
     student = ActiveCritic("vanilla", explain="before", reading="said", lm=server.lm)
     optimizer = CorrelationRandomSearch(candidates=2)
     for most, tried in ((100, 2), (130, 3)):  # zero-shot and 40 rows of labels only; 40 more, then 10 of the next
