@@ -6,17 +6,14 @@ import os
 import re
 import signal
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from json_lines import lines
+from json_lines import Rows, lines
 from patience import HANG
 
 import judgesmith
-
-Rows = Callable[..., Path]
 
 
 def refused(done: Any, *parts: str) -> None:

@@ -1,13 +1,13 @@
 """Options of commands and of parts: each is taken where it does something, and refused where it does not."""
 
 import json
-from collections.abc import Callable
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 import typer
+from json_lines import Rows as RowsFile
 
 from judgesmith.cli import main as command_line
 from judgesmith.cli.commands import Command, Group, Rows, argument, flag
@@ -22,8 +22,6 @@ from judgesmith.optimizers.registry import build_optimizer, optimizers
 from judgesmith.parts import Options
 from judgesmith.programs.registry import judges
 from judgesmith.running.settings import ModelOptions, choices_of
-
-RowsFile = Callable[..., Path]
 
 
 def setup(kind: str, name: str) -> Setup:

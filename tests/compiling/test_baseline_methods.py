@@ -6,11 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from json_lines import lines
+from json_lines import Rows, lines
 
 from judgesmith.scoring.scoring import journal_of
-
-Rows = Callable[..., Path]
 
 
 def label(mark: str) -> int:

@@ -1,14 +1,11 @@
 """`judgesmith compile --method …` for judges of one aspect, over HTTP: what is saved scores new rows."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from json_lines import lines
-
-Rows = Callable[..., Path]
+from json_lines import Rows, lines
 
 
 def annotated(label: str, words: str) -> str:

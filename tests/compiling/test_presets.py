@@ -1,10 +1,10 @@
 """Presets: the papers' numbers, each preset on a command line, and what wins over them."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from json_lines import Rows
 
 import judgesmith as js
 from judgesmith import presets
@@ -18,8 +18,6 @@ from judgesmith.experiments.studies.run import Study
 from judgesmith.programs.openlgauge.judge import OpeNLGauge
 from judgesmith.running.settings import Catalogue
 from judgesmith.training import distill_run, synthesizing
-
-Rows = Callable[..., Path]
 
 #: Active-Critic, appendix B: 25 batches of 5, at most 5 descriptions, 11 epochs, 25 % of the data for tuning.
 TUNING = {"batches": 25, "batch_size": 5, "keep": 5, "candidates": 11, "heldout": 0.75, "optimizer": "random-search"}

@@ -10,15 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from json_lines import lines, write
+from json_lines import Rows, lines, write
 from patience import HANG
 
 from judgesmith.optimizers.examples import row_key
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.models.lm import Connection, language_model
 from judgesmith.signatures.values import Scale
-
-Rows = Callable[..., Path]
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from json_lines import Rows
 
 import judgesmith as js
 from judgesmith.errors import ArtifactError, MissingExtraError, ModelError, OptionError
@@ -17,7 +18,6 @@ from judgesmith.mlflow import store as mlflow_store
 from judgesmith.mlflow.logging import ExperimentLog, metrics, mlflow_scorer, steps
 from judgesmith.programs.artifact import fingerprint
 
-Rows = Callable[..., Path]
 MODULES = ("mlflow", "mlflow.entities", "mlflow.genai", "mlflow.genai.scorers", "mlflow.artifacts")
 #: What an obedient stand-in for MLflow takes in one request.
 MOST_METRICS, MOST_PARAMS = 1000, 100

@@ -16,7 +16,6 @@ from judgesmith.programs.models.lm import Connection, Sampling, language_model
 from judgesmith.programs.outcome import Calibration
 from judgesmith.signatures.values import Criterion, CriterionScore, Item, Scale
 
-MakeScripted = Any  # the fixture of conftest.py, which tests cannot import
 CRITERIA = (Criterion("Fluency", "It reads „well“ – 漢字 🙂."), Criterion("Truth", "It is true."))
 OVERALL = "overall_scorer.predict"
 ITEM = Item("The output.", "The source.", "The context.", "The reference.", "doc9")

@@ -8,7 +8,6 @@ import math
 import re
 import sys
 import unicodedata
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +25,6 @@ from judgesmith.datasets.loading import read_labels
 from judgesmith.errors import LabelsError
 from judgesmith.running.console import ShownConsole
 from judgesmith.running.plain import json_text, shown
-
-Rows = Callable[..., Path]
 
 #: Any text, lone surrogates included, with more than its share of what a terminal obeys.
 hostile = st.text(st.characters(exclude_categories=()), max_size=12) | st.lists(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from json_lines import lines
+from json_lines import Rows, lines
 
 from judgesmith.errors import BudgetError, OptionError
 from judgesmith.parts import read_options
@@ -15,8 +15,6 @@ from judgesmith.running.console import Watch
 from judgesmith.running.limits import Limits
 from judgesmith.scoring.tables import write_csv
 from judgesmith.signatures.values import CriterionScore, ErrorSpan, Opinion, Verdict
-
-Rows = Callable[..., Path]
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from json_lines import lines, write
+from json_lines import Rows, lines, write
 from parrot import parrot
 from patience import HANG
 
@@ -25,8 +25,6 @@ from judgesmith.running.journal import alone
 from judgesmith.scoring.part import TOGETHER, Part
 from judgesmith.scoring.scoring import Run, journal_of, score_file
 from judgesmith.signatures.values import Verdict
-
-Rows = Callable[..., Path]
 
 
 @pytest.fixture

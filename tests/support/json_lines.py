@@ -1,9 +1,12 @@
 """Files of JSON lines: what commands read and wrote."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
+
+#: The fixture rows_file: rows_file(48) makes a file of so many rows.
+Rows = Callable[..., Path]
 
 
 def write(path: Path, records: Iterable[Mapping[str, Any]]) -> Path:

@@ -11,13 +11,11 @@ import pytest
 import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from json_lines import write
+from json_lines import Rows, write
 
 from judgesmith.agreement import drift
 from judgesmith.agreement.drift import more_failed, new_rows, rank_p, same_rows, threshold
 from judgesmith.watching import history
-
-Rows = Callable[..., Path]
 
 
 @pytest.fixture

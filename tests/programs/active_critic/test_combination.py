@@ -16,7 +16,6 @@ from judgesmith.programs.active_critic.scoring import Combination
 from judgesmith.programs.models.transport import Unanswered
 from judgesmith.signatures.values import Criterion, CriterionScore, Item
 
-MakeScripted = Any  # the fixture of conftest.py, which tests cannot import
 CRITERIA = (Criterion("Fluency", "It reads well."), Criterion("Truth", "It is true."))
 LINES = "Fluency: Reads well. Score: 80\nTruth: One error. Score: 40"
 OVERALL = "Explanation: It is dull.\nScore: 60"
@@ -72,7 +71,7 @@ def test_it_stays_on_the_scale_and_between_what_it_combines(told: list[tuple[flo
 
 @pytest.mark.parametrize(("combination", "score"), [(ALONE, 50.0), (MIXED, 54.0)])
 def test_the_judge_scores_by_its_weights_and_explains_by_its_second_step(
-    scripted: MakeScripted, combination: Combination, score: float
+    scripted: Any, combination: Combination, score: float
 ) -> None:
     lm, _ = scripted([(lambda _: True, LINES), (lambda _: True, OVERALL)])
     judge = critic(lm, combination)
@@ -81,7 +80,7 @@ def test_the_judge_scores_by_its_weights_and_explains_by_its_second_step(
     assert (verdict.score, verdict.explanation, verdict.failure) == (pytest.approx(score), "It is dull.", None)
 
 
-def test_a_second_step_that_gives_neither_score_nor_explanation_is_not_asked_for(scripted: MakeScripted) -> None:
+def test_a_second_step_that_gives_neither_score_nor_explanation_is_not_asked_for(scripted: Any) -> None:
     lines = "Fluency: Score: 80\nTruth: Score: 40"
     lm, transport = scripted([(lambda _: True, lines)])
     judge = critic(lm, explain="none")
@@ -93,7 +92,7 @@ def test_a_second_step_that_gives_neither_score_nor_explanation_is_not_asked_for
     assert critic(None, combine="mean").calls_per_row() == 1
 
 
-def test_a_failed_second_step_fails_the_row_only_where_its_score_counts(scripted: MakeScripted) -> None:
+def test_a_failed_second_step_fails_the_row_only_where_its_score_counts(scripted: Any) -> None:
     script = [(lambda _: True, LINES), (lambda _: True, Unanswered("HTTP 400: no", again=False))]
     lm, _ = scripted(list(script))
     kept = critic(lm).score("s", "o")
@@ -108,7 +107,7 @@ def test_a_failed_second_step_fails_the_row_only_where_its_score_counts(scripted
     assert lost.criteria["Truth"].score == 40.0
 
 
-def test_a_row_without_any_score_that_counts_fails_with_a_reason(scripted: MakeScripted) -> None:
+def test_a_row_without_any_score_that_counts_fails_with_a_reason(scripted: Any) -> None:
     lm, _ = scripted([(lambda _: True, "Truth: One error. Score: 40"), (lambda _: True, OVERALL)])
     verdict = critic(lm, Combination(criteria={"Fluency": 1.0, "Truth": 0.0})).score("s", "o")
     assert math.isnan(verdict.score)

@@ -21,8 +21,6 @@ LINES = "Fluency: Reads well. Score: 80\nTruth: One error. Score: 40"
 OVERALL = "Explanation: It is dull.\nScore: 60"
 LINE_DIGITS = "Fluency: Reads well. Score: 4\nTruth: One error. Score: 2"
 
-MakeScripted = Any  # the fixture of conftest.py, which tests cannot import
-
 
 def is_criteria(messages: Any) -> bool:
     return "Judge the output on each criterion" in messages[0]["content"]
@@ -45,7 +43,7 @@ def critic(variant: Any = "coarse", lm: Any = None, **options: Any) -> ActiveCri
 
 
 @pytest.mark.parametrize(("variant", "steps"), [("vanilla", 1), ("coarse", 1), ("fine", 2)])
-def test_each_variant_makes_its_calls(scripted: MakeScripted, variant: str, steps: int) -> None:
+def test_each_variant_makes_its_calls(scripted: Any, variant: str, steps: int) -> None:
     lm, transport = scripted([(is_criteria, LINES), (is_overall, OVERALL)][2 - steps :])
     judge = critic(variant, lm)
     verdict = judge.score("The source.", "The output.")
@@ -75,7 +73,7 @@ def test_which_steps_tell_the_task_and_the_criteria(
     assert [(TASK in prompt, "It reads well." in prompt) for prompt in prompts] == shown
 
 
-def test_the_mean_of_the_criteria_replaces_the_second_step(scripted: MakeScripted) -> None:
+def test_the_mean_of_the_criteria_replaces_the_second_step(scripted: Any) -> None:
     lm, _ = scripted([(is_criteria, LINES), (is_criteria, "Fluency: Reads well. Score: 80")])
     judge = critic("fine", lm, combine="mean")
     assert judge.calls_per_row() == 1
@@ -87,7 +85,7 @@ def test_the_mean_of_the_criteria_replaces_the_second_step(scripted: MakeScripte
     assert partly.repaired
 
 
-def test_brief_asks_the_same_and_stops_early(scripted: MakeScripted) -> None:
+def test_brief_asks_the_same_and_stops_early(scripted: Any) -> None:
     lm, transport = scripted([(is_overall, "Score: 60\nExplanation: It is dull."), (is_overall, "Score: 60")])
     judge = critic(lm=lm, explain="after")
     assert judge.score("s", "o").explanation == "It is dull."
@@ -124,7 +122,7 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, Any], says: s
         ActiveCritic(**options)
 
 
-def test_fine_without_criteria_says_what_to_do(scripted: MakeScripted) -> None:
+def test_fine_without_criteria_says_what_to_do(scripted: Any) -> None:
     lm, _ = scripted([])
     with pytest.raises(OptionError, match="compile it from labels"):
         ActiveCritic("fine", lm=lm).score("s", "o")
@@ -135,7 +133,7 @@ def test_fine_without_criteria_says_what_to_do(scripted: MakeScripted) -> None:
 
 @pytest.mark.parametrize(("logprobs", "score", "reading"), [(True, 4.5, "expected"), (False, 4.0, "said")])
 def test_auto_takes_the_expectation_where_there_are_log_probabilities(
-    scripted: MakeScripted, with_digits: Callable[..., Reply], logprobs: bool, score: float, reading: str
+    scripted: Any, with_digits: Callable[..., Reply], logprobs: bool, score: float, reading: str
 ) -> None:
     text = "Explanation: It is dull.\nScore: 4"
     answer = with_digits(text, "4", {"4": 0.5, "5": 0.5}) if logprobs else text.replace("4", "75")  # 75 of 100
@@ -146,7 +144,7 @@ def test_auto_takes_the_expectation_where_there_are_log_probabilities(
     assert (transport.requests[0].top_logprobs > 0) == logprobs
 
 
-def test_missing_log_probabilities_are_noted(scripted: MakeScripted, with_digits: Callable[..., Reply]) -> None:
+def test_missing_log_probabilities_are_noted(scripted: Any, with_digits: Callable[..., Reply]) -> None:
     text = "Explanation: It is dull.\nScore: 4"
     never, _ = scripted([(is_overall, text)])
     verdict = critic(lm=never, reading="expected").score("s", "o")
@@ -159,7 +157,7 @@ def test_missing_log_probabilities_are_noted(scripted: MakeScripted, with_digits
     assert judge.score("s", "o").notes == ("only 30% of the probability was on the scale's digits",)
 
 
-def test_criterion_expectations_are_used(scripted: MakeScripted, with_digits: Callable[..., Reply]) -> None:
+def test_criterion_expectations_are_used(scripted: Any, with_digits: Callable[..., Reply]) -> None:
     lm, _ = scripted([(is_criteria, with_digits(LINE_DIGITS, "2", {"1": 0.5, "2": 0.5}))], logprobs=True)
     verdict = critic("fine", lm, reading="expected", combine="mean").score("s", "o")
     # Fluency: no alternatives but 4 → 75; Truth: 1.5 → 12.5; mean 43.75
@@ -169,7 +167,7 @@ def test_criterion_expectations_are_used(scripted: MakeScripted, with_digits: Ca
 # Failures
 
 
-def test_an_unreadable_answer_is_asked_for_once_more(scripted: MakeScripted) -> None:
+def test_an_unreadable_answer_is_asked_for_once_more(scripted: Any) -> None:
     lm, transport = scripted([(is_overall, "I would rather not."), (is_again, OVERALL)])
     verdict = critic(lm=lm).score("s", "o")
     assert verdict.score == 60.0
@@ -185,7 +183,7 @@ def test_an_unreadable_answer_is_asked_for_once_more(scripted: MakeScripted) -> 
 @pytest.mark.parametrize("answer", ["I would rather not.", ""])
 @pytest.mark.parametrize(("variant", "first"), [("coarse", []), ("fine", [(is_criteria, LINES)])])
 def test_two_unreadable_answers_are_nan_with_a_reason(
-    scripted: MakeScripted, variant: str, first: list[Any], answer: str
+    scripted: Any, variant: str, first: list[Any], answer: str
 ) -> None:
     lm, _ = scripted([*first, (is_overall, answer), (is_again, answer)])
     verdict = critic(variant, lm).score("s", "o")
@@ -198,7 +196,7 @@ def test_two_unreadable_answers_are_nan_with_a_reason(
     assert verdict.usage.calls == 2 + len(first)
 
 
-def test_a_judge_that_gives_no_percent_fails(scripted: MakeScripted) -> None:
+def test_a_judge_that_gives_no_percent_fails(scripted: Any) -> None:
     class Mute(ActiveCritic):
         async def prepare(self, lm: Any) -> None:
             return None
@@ -209,7 +207,7 @@ def test_a_judge_that_gives_no_percent_fails(scripted: MakeScripted) -> None:
     assert Mute(lm=scripted([])[0]).score("s", "o").failure == "the judge gave no score"
 
 
-def test_models_without_a_system_role_get_its_text_in_the_first_turn(scripted: MakeScripted) -> None:
+def test_models_without_a_system_role_get_its_text_in_the_first_turn(scripted: Any) -> None:
     lm, transport = scripted([(lambda m: m[0]["role"] == "user", OVERALL)], system_prompt=False)
     assert critic(lm=lm).score("The source.", "o").score == 60.0
     (request,) = transport.requests
@@ -218,7 +216,7 @@ def test_models_without_a_system_role_get_its_text_in_the_first_turn(scripted: M
     assert request.messages[0]["content"].endswith("<output>\no\n</output>")
 
 
-def test_sampling_caps_the_answer(scripted: MakeScripted) -> None:
+def test_sampling_caps_the_answer(scripted: Any) -> None:
     lm, transport = scripted([(is_overall, OVERALL)], sampling=Sampling(0.7, 33))
     critic(lm=lm).score("s", "o")
     assert (transport.requests[0].temperature, transport.requests[0].max_tokens) == (0.7, 33)
@@ -227,7 +225,7 @@ def test_sampling_caps_the_answer(scripted: MakeScripted) -> None:
 # Many rows
 
 
-def test_score_many_is_lazy(scripted: MakeScripted) -> None:
+def test_score_many_is_lazy(scripted: Any) -> None:
     lm, transport = scripted(lambda _: OVERALL)
     taken = 0
 
@@ -248,7 +246,7 @@ def test_score_many_is_lazy(scripted: MakeScripted) -> None:
 # As a DSPy module
 
 
-def test_it_is_a_dspy_module_that_uses_the_models_of_its_context(scripted: MakeScripted) -> None:
+def test_it_is_a_dspy_module_that_uses_the_models_of_its_context(scripted: Any) -> None:
     judge = critic(scale=Scale(1, 5))
     fine, bad = scripted(lambda _: "Explanation: Fine.\nScore: 75")[0], scripted(lambda _: "Score: 0")[0]
     with dspy.context(lm=fine):
@@ -260,7 +258,7 @@ def test_it_is_a_dspy_module_that_uses_the_models_of_its_context(scripted: MakeS
         assert judge(source="s", output="o").score == 1.0
 
 
-def test_traces_name_the_predictors(scripted: MakeScripted) -> None:
+def test_traces_name_the_predictors(scripted: Any) -> None:
     lm, _ = scripted([(is_criteria, LINES), (is_overall, OVERALL)])
     judge = critic("fine", lm)
     with dspy.context(trace=[]):
@@ -271,7 +269,7 @@ def test_traces_name_the_predictors(scripted: MakeScripted) -> None:
     assert trace[1][2].score == 60.0
 
 
-def test_copies_keep_the_task_and_share_the_model(scripted: MakeScripted) -> None:
+def test_copies_keep_the_task_and_share_the_model(scripted: Any) -> None:
     judge = critic("fine", scripted([])[0])
     judge.overall_scorer.predict.demos = [{"output": "x", "score": 1.0}]
     for copied, demos in ((judge.deepcopy(), judge.overall_scorer.predict.demos), (judge.reset_copy(), [])):

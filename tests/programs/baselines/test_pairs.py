@@ -15,8 +15,6 @@ import judgesmith as js
 from judgesmith.programs.baselines.pairs import ALONE, NO_OTHERS, PairS, Path, merged
 from judgesmith.programs.models.transport import Reply, Request, TokenChoice, Unanswered
 
-MakeScripted = Any  # the fixture of conftest.py, which tests cannot import
-
 
 class Model:
     """Answers comparisons by `better(first, second)`, the probability that the first text is the better one; what
@@ -142,7 +140,7 @@ def test_a_wide_beam_finds_the_likeliest_of_all_orders(n: int, m: int, rng: rand
 
 @pytest.mark.parametrize("beam", [1, 8])
 @pytest.mark.parametrize("m", range(2, 10))
-def test_preferences_without_noise_sort_exactly(scripted: MakeScripted, m: int, beam: int) -> None:
+def test_preferences_without_noise_sort_exactly(scripted: Any, m: int, beam: int) -> None:
     for seed in range(3):
         model = Model(sharp)
         lm, transport = scripted(model, logprobs=True)
@@ -157,7 +155,7 @@ def test_preferences_without_noise_sort_exactly(scripted: MakeScripted, m: int, 
 
 
 @pytest.mark.parametrize("beam", [1, 8])
-def test_uncertain_preferences_cost_no_more_than_the_bound(scripted: MakeScripted, beam: int) -> None:
+def test_uncertain_preferences_cost_no_more_than_the_bound(scripted: Any, beam: int) -> None:
     lm, transport = scripted(Model(slight), logprobs=True)
     judge = PairS("fluency", beam=beam, margin=0.5, lm=lm)
     verdicts = list(judge.score_many(rows_of("d", range(16))))
@@ -169,7 +167,7 @@ def test_uncertain_preferences_cost_no_more_than_the_bound(scripted: MakeScripte
     assert PairS("fluency", order="both", reading="samples", samples=3).calls_per_row() == 8 * 2 * 3
 
 
-def test_similar_counts_half_for_each(scripted: MakeScripted) -> None:
+def test_similar_counts_half_for_each(scripted: Any) -> None:
     # .2·.1 + .8/2 = .42 for the worse one: within .1 of a half, but still the less likely
     lm, _ = scripted(Model(sharp, similar=0.8), logprobs=True)
     low, high = PairS("fluency", lm=lm).score_many(rows_of("d", [1, 2]))
@@ -177,7 +175,7 @@ def test_similar_counts_half_for_each(scripted: MakeScripted) -> None:
     assert high.notes[1].endswith("a probability of 0.58 in the geometric mean")
 
 
-def test_documents_are_ranked_apart_and_verdicts_come_in_the_order_of_the_rows(scripted: MakeScripted) -> None:
+def test_documents_are_ranked_apart_and_verdicts_come_in_the_order_of_the_rows(scripted: Any) -> None:
     model = Model(sharp)
     lm, _ = scripted(model, logprobs=True)
     rows = [
@@ -191,7 +189,7 @@ def test_documents_are_ranked_apart_and_verdicts_come_in_the_order_of_the_rows(s
     assert all(first.split(" of ")[1] == second.split(" of ")[1] for first, second in model.pairs)
 
 
-def test_the_order_of_rows_changes_nothing(scripted: MakeScripted) -> None:
+def test_the_order_of_rows_changes_nothing(scripted: Any) -> None:
     lm, _ = scripted(Model(lambda first, second: 0.5), logprobs=True)  # every preference is a toss-up
     found = []
     for seed in range(4):
@@ -201,7 +199,7 @@ def test_the_order_of_rows_changes_nothing(scripted: MakeScripted) -> None:
     assert all(one == found[0] for one in found)
 
 
-def test_equal_texts_share_a_rank_and_cost_once(scripted: MakeScripted) -> None:
+def test_equal_texts_share_a_rank_and_cost_once(scripted: Any) -> None:
     lm, transport = scripted(Model(sharp), logprobs=True)
     verdicts = list(PairS("fluency", lm=lm).score_many(rows_of("d", [1, 2, 1, 2])))
     assert [v.percent for v in verdicts] == [0.0, 100.0, 0.0, 100.0]
@@ -209,7 +207,7 @@ def test_equal_texts_share_a_rank_and_cost_once(scripted: MakeScripted) -> None:
     assert len(transport.requests) == 1 == sum(v.usage.calls for v in verdicts)
 
 
-def test_what_makes_a_document(scripted: MakeScripted) -> None:
+def test_what_makes_a_document(scripted: Any) -> None:
     lm, _ = scripted(Model(sharp), logprobs=True)
     one, two = ("Output 1 x", "Output 2 x")
 
@@ -231,14 +229,14 @@ def test_what_makes_a_document(scripted: MakeScripted) -> None:
 # No score
 
 
-def test_a_single_output_has_no_score_and_no_model_is_asked(scripted: MakeScripted) -> None:
+def test_a_single_output_has_no_score_and_no_model_is_asked(scripted: Any) -> None:
     assert js.PairS("fluency").score("s", "o").failure == ALONE  # without any model
     lm, transport = scripted(Model(sharp), logprobs=True)
     alone, empty = PairS("fluency", lm=lm).score_many([{"source": "s", "output": "o"}, {"source": "s", "output": " "}])
     assert (alone.failure, empty.failure, transport.requests) == (NO_OTHERS, "the output is empty", [])
 
 
-def test_outputs_whose_comparison_failed_have_no_score_and_the_others_are_ranked(scripted: MakeScripted) -> None:
+def test_outputs_whose_comparison_failed_have_no_score_and_the_others_are_ranked(scripted: Any) -> None:
     def better(first: str, second: str) -> float:
         if 3 in (quality(first), quality(second)):  # the server refuses this text
             raise Unanswered("HTTP 400", again=False)
@@ -263,7 +261,7 @@ def test_outputs_whose_comparison_failed_have_no_score_and_the_others_are_ranked
 
 
 @pytest.mark.parametrize(("m", "reasons"), [(2, {"failed"}), (3, {"failed", "the other outputs"})])
-def test_where_all_comparisons_fail_nothing_is_ranked(scripted: MakeScripted, m: int, reasons: set[str]) -> None:
+def test_where_all_comparisons_fail_nothing_is_ranked(scripted: Any, m: int, reasons: set[str]) -> None:
     lm, _ = scripted(lambda _: "Well.", logprobs=True)
     verdicts = list(PairS("fluency", lm=lm).score_many(rows_of("d", range(m))))
     assert all(math.isnan(v.score) for v in verdicts)

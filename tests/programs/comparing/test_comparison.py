@@ -20,7 +20,6 @@ from judgesmith.programs.models import engine
 from judgesmith.programs.models.transport import Reply, TokenChoice
 from judgesmith.signatures.values import Item
 
-MakeScripted = Any  # the fixture of conftest.py, which tests cannot import
 THREE = WORDS["better-worse"]
 ITEM = Item("The judged output.", "The document.", group="d1")
 
@@ -126,7 +125,7 @@ def test_the_place_of_the_word_is_found_behind_other_tokens() -> None:
     ],
 )
 def test_probabilities_are_of_the_judged_output_whatever_is_asked_in_which_order(
-    scripted: MakeScripted, form: Any, order: Any, first: dict[str, float], expected: Any, flipped: bool | None
+    scripted: Any, form: Any, order: Any, first: dict[str, float], expected: Any, flipped: bool | None
 ) -> None:
     lm, transport = scripted(lambda _: chosen(first), logprobs=True)
     c = compare(PairwiseComparer(form, order=order), lm)
@@ -146,7 +145,7 @@ def test_probabilities_are_of_the_judged_output_whatever_is_asked_in_which_order
         assert ("Yes or No" in request.messages[0]["content"]) == (form != "better-worse")
 
 
-def test_trials_draw_answers_of_their_own(scripted: MakeScripted) -> None:
+def test_trials_draw_answers_of_their_own(scripted: Any) -> None:
     lm, transport = scripted(lambda _: Reply("Better"))
     for trial in (0, 2):
         compare(PairwiseComparer(samples=3, trial=trial), lm)
@@ -154,7 +153,7 @@ def test_trials_draw_answers_of_their_own(scripted: MakeScripted) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 10, 1000])
-def test_answers_are_drawn_from_the_probabilities_of_one(count: int, scripted: MakeScripted) -> None:
+def test_answers_are_drawn_from_the_probabilities_of_one(count: int, scripted: Any) -> None:
     def found(trial: int) -> Any:
         comparer = PairwiseComparer(trial=trial)
         assert engine.run(comparer.prepare(lm, "drawn", count)) == "drawn"
@@ -176,7 +175,7 @@ def test_answers_are_drawn_from_the_probabilities_of_one(count: int, scripted: M
     assert len({c.better for c in trials}) > 1
 
 
-def test_without_log_probabilities_answers_are_counted(scripted: MakeScripted) -> None:
+def test_without_log_probabilities_answers_are_counted(scripted: Any) -> None:
     said = ["Better", "Better", "Worse", "Similar", "Better"]
     lm, transport = scripted(lambda r: said[r.sample])
     comparer = PairwiseComparer(samples=5, temperature=0.9)
@@ -190,7 +189,7 @@ def test_without_log_probabilities_answers_are_counted(scripted: MakeScripted) -
     assert math.isnan(Comparison(1.0, 0.0, 0.0, answers=1).error)
 
 
-def test_sampled_answers_that_cannot_be_read_are_counted(scripted: MakeScripted) -> None:
+def test_sampled_answers_that_cannot_be_read_are_counted(scripted: Any) -> None:
     lm, _ = scripted(lambda r: "Better" if r.sample == 0 else "no idea")
     found = compare(PairwiseComparer(samples=3), lm)
     assert (found.better, found.answers) == (1.0, 1)
@@ -201,13 +200,13 @@ def test_sampled_answers_that_cannot_be_read_are_counted(scripted: MakeScripted)
         compare(PairwiseComparer(samples=2), none)
 
 
-def test_embedded_models_list_more(scripted: MakeScripted) -> None:
+def test_embedded_models_list_more(scripted: Any) -> None:
     lm, transport = scripted(lambda _: chosen({"Better": 1.0}), logprobs=True, name="local/small")
     compare(PairwiseComparer(), lm)
     assert transport.requests[0].top_logprobs == 300
 
 
-def test_log_probabilities_that_are_missing_at_the_answer_are_said(scripted: MakeScripted) -> None:
+def test_log_probabilities_that_are_missing_at_the_answer_are_said(scripted: Any) -> None:
     lm, _ = scripted(lambda _: "Worse", logprobs=True)
     found = compare(PairwiseComparer(), lm)
     assert found.worse == 1.0

@@ -15,9 +15,6 @@ from judgesmith.programs.comparing.synthesis import writing_order
 from judgesmith.programs.models.transport import Reply, Request, TokenChoice, Unanswered
 from judgesmith.signatures.values import Criterion, Item, Scale
 
-MakeScripted = Any  # the fixture of conftest.py, which tests cannot import
-
-
 # The formula
 
 
@@ -84,7 +81,7 @@ def steps(level: int, output: str) -> dict[str, float]:
 
 @pytest.mark.parametrize("order", ["other-first", "output-first", "both"])
 @pytest.mark.parametrize("n", range(2, 10))
-def test_scores_are_the_formula(scripted: MakeScripted, tmp_path: Path, n: int, order: Any) -> None:
+def test_scores_are_the_formula(scripted: Any, tmp_path: Path, n: int, order: Any) -> None:
     rng = random.Random(n)
     odds = {}
     for level in range(1, n + 1):
@@ -99,7 +96,7 @@ def test_scores_are_the_formula(scripted: MakeScripted, tmp_path: Path, n: int, 
     assert len(transport.requests) == n + judge.calls_per_row() == verdict.usage.calls
 
 
-def test_what_the_references_depend_on(scripted: MakeScripted, tmp_path: Path) -> None:
+def test_what_the_references_depend_on(scripted: Any, tmp_path: Path) -> None:
     model = Model(steps)
     lm, _ = scripted(model, logprobs=True)
     scorer(tmp_path, lm).score("D.", "One.", context=None)
@@ -114,7 +111,7 @@ def test_what_the_references_depend_on(scripted: MakeScripted, tmp_path: Path) -
     assert model.written == {}
 
 
-def test_the_verdict_says_what_it_beats(scripted: MakeScripted, tmp_path: Path) -> None:
+def test_the_verdict_says_what_it_beats(scripted: Any, tmp_path: Path) -> None:
     lm, _ = scripted(Model(steps), logprobs=True)
     verdict = scorer(tmp_path, lm, scale=Scale(1, 5)).score("D", "One.")
     assert verdict.explanation == (
@@ -130,7 +127,7 @@ def test_the_verdict_says_what_it_beats(scripted: MakeScripted, tmp_path: Path) 
     assert verdict.score == pytest.approx(1 + 4 * verdict.percent / 100)
 
 
-def test_low_shares_and_comparisons_out_of_order_are_said(scripted: MakeScripted, tmp_path: Path) -> None:
+def test_low_shares_and_comparisons_out_of_order_are_said(scripted: Any, tmp_path: Path) -> None:
     odds = {"Better": 0.2, "Worse": 0.1}  # the rest lies on other words
     lm, _ = scripted(Model(lambda level, _: odds if level == 2 else steps(6 - level, "")), logprobs=True)
     verdict = scorer(tmp_path, lm).score("D", "One.")
@@ -138,7 +135,7 @@ def test_low_shares_and_comparisons_out_of_order_are_said(scripted: MakeScripted
     assert verdict.notes == ("little of the probability was on the asked words in 1 of 5 comparisons (at least 30.0%)",)
 
 
-def test_both_orders_say_how_often_they_disagree(scripted: MakeScripted, tmp_path: Path) -> None:
+def test_both_orders_say_how_often_they_disagree(scripted: Any, tmp_path: Path) -> None:
     model = Model(steps)
 
     def answer(request: Request) -> Any:
@@ -160,7 +157,7 @@ def test_both_orders_say_how_often_they_disagree(scripted: MakeScripted, tmp_pat
 # Without log-probabilities
 
 
-def test_drawn_answers_are_named_with_their_error(scripted: MakeScripted, tmp_path: Path) -> None:
+def test_drawn_answers_are_named_with_their_error(scripted: Any, tmp_path: Path) -> None:
     draws = {1: "Better Better Better Better", 2: "Better Worse Better Worse", 3: "Worse Worse Worse Worse"}
     asked: dict[int, int] = {}
 
@@ -183,7 +180,7 @@ def test_drawn_answers_are_named_with_their_error(scripted: MakeScripted, tmp_pa
     assert {r.temperature for r in transport.requests[3:]} == {0.8}
 
 
-def test_answers_drawn_from_probabilities_come_to_their_score(scripted: MakeScripted, tmp_path: Path) -> None:
+def test_answers_drawn_from_probabilities_come_to_their_score(scripted: Any, tmp_path: Path) -> None:
     model = Model(steps)
     lm, _ = scripted(model, logprobs=True)
     exact = scorer(tmp_path, lm).score("D", "One.").percent
@@ -195,7 +192,7 @@ def test_answers_drawn_from_probabilities_come_to_their_score(scripted: MakeScri
     assert "from log-probabilities: 1000 answers drawn a comparison at temperature 1" in found[0].notes[0]
 
 
-def test_a_judge_for_log_probabilities_says_that_it_lacks_them(scripted: MakeScripted, tmp_path: Path) -> None:
+def test_a_judge_for_log_probabilities_says_that_it_lacks_them(scripted: Any, tmp_path: Path) -> None:
     lm, _ = scripted(Model(lambda *_: "Better", logprobs=False))
     verdict = scorer(tmp_path, lm, reading="probabilities", samples=1).score("D", "One.")
     assert verdict.percent == 100.0
@@ -206,7 +203,7 @@ def test_a_judge_for_log_probabilities_says_that_it_lacks_them(scripted: MakeScr
 # Failures
 
 
-def test_a_failed_comparison_leaves_its_level_out_too_few_are_no_score(scripted: MakeScripted, tmp_path: Path) -> None:
+def test_a_failed_comparison_leaves_its_level_out_too_few_are_no_score(scripted: Any, tmp_path: Path) -> None:
     failing = {2}
 
     def odds(level: int, _: str) -> Any:
@@ -225,7 +222,7 @@ def test_a_failed_comparison_leaves_its_level_out_too_few_are_no_score(scripted:
     assert verdict.usage.calls >= 8
 
 
-def test_a_used_up_budget_ends_the_run(scripted: MakeScripted, tmp_path: Path) -> None:
+def test_a_used_up_budget_ends_the_run(scripted: Any, tmp_path: Path) -> None:
     lm, transport = scripted(Model(steps), logprobs=True)
     judge = scorer(tmp_path, lm, order="both")
     judge.score("D", "One.")
@@ -239,7 +236,7 @@ def test_a_used_up_budget_ends_the_run(scripted: MakeScripted, tmp_path: Path) -
     assert len(transport.requests) == asked + 3 + 10
 
 
-def test_a_level_left_out_is_noted(scripted: MakeScripted, tmp_path: Path) -> None:
+def test_a_level_left_out_is_noted(scripted: Any, tmp_path: Path) -> None:
     model = Model(steps, levels=3)
 
     def answer(request: Request) -> Any:
@@ -266,7 +263,7 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, Any]) -> None
 # Writer, library, artifact
 
 
-def test_another_model_writes(scripted: MakeScripted, tmp_path: Path) -> None:
+def test_another_model_writes(scripted: Any, tmp_path: Path) -> None:
     writer, writing = scripted(Model(steps), name="test/writer")
     lm, comparing = scripted(Model(steps), logprobs=True)
     judge = scorer(tmp_path, lm, writer=writer)

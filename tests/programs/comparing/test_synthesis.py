@@ -21,7 +21,6 @@ from judgesmith.programs.models import engine
 from judgesmith.programs.models.transport import Reply, Request
 from judgesmith.signatures.values import Item
 
-MakeScripted = Any  # the fixture of conftest.py, which tests cannot import
 ITEM = Item(
     "Judged.", "The mayor said that the bridge is to be closed for a week and that the ferry will run.", "Facts."
 )
@@ -48,7 +47,7 @@ def test_extremes_come_first_then_halves(levels: int, order: list[int]) -> None:
 
 
 @pytest.mark.parametrize("levels", [2, 5, 9])
-def test_each_level_is_one_call_and_sees_its_nearest_neighbours(scripted: MakeScripted, levels: int) -> None:
+def test_each_level_is_one_call_and_sees_its_nearest_neighbours(scripted: Any, levels: int) -> None:
     made = iter(writing_order(levels))
     lm, transport = scripted(lambda _: f"Text of level {next(made)}.")
     found, usage = write(lm, Target(levels=levels))
@@ -65,7 +64,7 @@ def test_each_level_is_one_call_and_sees_its_nearest_neighbours(scripted: MakeSc
 # Prompts
 
 
-def test_the_request_stands_last_and_all_before_it_is_shared(scripted: MakeScripted) -> None:
+def test_the_request_stands_last_and_all_before_it_is_shared(scripted: Any) -> None:
     lm, transport = scripted(lambda r: f"Words number {len(transport.requests)}.")
     write(lm)
     systems = {r.messages[0]["content"] for r in transport.requests}
@@ -83,7 +82,7 @@ def test_the_request_stands_last_and_all_before_it_is_shared(scripted: MakeScrip
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_every_family_names_its_output(scripted: MakeScripted, family: str) -> None:
+def test_every_family_names_its_output(scripted: Any, family: str) -> None:
     assert family in aspects().tasks  # the names are the library's
     lm, transport = scripted(lambda r: f"Words number {len(transport.requests)}.")
     write(lm, Target(family, levels=2))
@@ -144,7 +143,7 @@ def test_faults(text: str, why: str) -> None:
 # Rewrites
 
 
-def test_a_refused_text_is_written_again_with_the_reason(scripted: MakeScripted) -> None:
+def test_a_refused_text_is_written_again_with_the_reason(scripted: Any) -> None:
     answers = ["Bad one.", "bad one", "Good one."]
     lm, transport = scripted(lambda _: answers.pop(0))
     found, usage = write(lm, Target(levels=2))
@@ -156,7 +155,7 @@ def test_a_refused_text_is_written_again_with_the_reason(scripted: MakeScripted)
     assert "refused, because it is the same as one that exists:\n<output>\nbad one\n</output>" in said(again)
 
 
-def test_a_level_that_cannot_be_written_is_left_out_and_the_others_go_on(scripted: MakeScripted) -> None:
+def test_a_level_that_cannot_be_written_is_left_out_and_the_others_go_on(scripted: Any) -> None:
     def answer(request: Request) -> str:
         text = said(request)
         if "as bad as" in text:
@@ -176,14 +175,14 @@ def test_a_level_that_cannot_be_written_is_left_out_and_the_others_go_on(scripte
     assert "\nBest text.\n" in said(transport.requests[5])  # level 2 now lies between 1 and 5
 
 
-def test_without_an_extreme_there_is_nothing(scripted: MakeScripted) -> None:
+def test_without_an_extreme_there_is_nothing(scripted: Any) -> None:
     lm, _ = scripted(lambda _: "...")
     with pytest.raises(CallError, match="could not write reference 1 of 5: it is empty") as caught:
         write(lm)
     assert caught.value.usage.calls == WRITINGS  # type: ignore[attr-defined]
 
 
-def test_a_text_cut_off_ends_with_its_last_sentence(scripted: MakeScripted) -> None:
+def test_a_text_cut_off_ends_with_its_last_sentence(scripted: Any) -> None:
     cut = Reply("The bridge is closed. The ferry wi", finish="length")
     lm, _ = scripted(lambda r: cut if "as bad" in said(r) else "Other.")
     found, _ = write(lm, Target(levels=2))

@@ -10,15 +10,13 @@ from judgesmith.programs.models.transport import Reply
 from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.signatures.values import Scale
 
-MakeScripted = Any  # the fixture of conftest.py, which tests cannot import
-
 
 def is_score(messages: Any) -> bool:
     system = messages[0]["content"]
     return "Judge fluency of the output. Answer with one line:\nScore: <number>" in system
 
 
-def test_the_expected_digit_in_one_call(scripted: MakeScripted, with_digits: Callable[..., Reply]) -> None:
+def test_the_expected_digit_in_one_call(scripted: Any, with_digits: Callable[..., Reply]) -> None:
     answer = with_digits("Score: 4", "4", {"4": 0.5, "5": 0.25, "1": 0.25})
     lm, transport = scripted([(is_score, answer)], logprobs=True)
     judge = js.DirectScorer("fluency", lm=lm, scale=Scale(1, 5))
@@ -33,7 +31,7 @@ def test_the_expected_digit_in_one_call(scripted: MakeScripted, with_digits: Cal
     assert request.top_logprobs > 0
 
 
-def test_without_log_probabilities_the_number_said(scripted: MakeScripted) -> None:
+def test_without_log_probabilities_the_number_said(scripted: Any) -> None:
     lm, _ = scripted([(is_score, "Score: 73"), (is_score, "It is a 40.\nScore: 40")])
     judge = DirectScorer("fluency", lm=lm)
     one, two = judge.score_many([{"output": "One."}, {"output": "Two."}])

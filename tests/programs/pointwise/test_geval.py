@@ -10,7 +10,6 @@ from judgesmith.programs.models.transport import Reply, Request, Unanswered
 from judgesmith.programs.pointwise.geval import LONGEST_STEPS, GEval, numbered
 from judgesmith.signatures.values import Scale
 
-MakeScripted = Any  # the fixture of conftest.py, which tests cannot import
 STEPS = "1. Read the source.\n2. Look for errors."
 
 
@@ -22,7 +21,7 @@ def is_score(messages: Any) -> bool:
     return "Judge fluency of the output" in messages[0]["content"]
 
 
-def test_steps_are_written_once_for_every_prompt(scripted: MakeScripted, with_digits: Callable[..., Reply]) -> None:
+def test_steps_are_written_once_for_every_prompt(scripted: Any, with_digits: Callable[..., Reply]) -> None:
     score = with_digits("Score: 4", "4", {"4": 0.5, "5": 0.25, "1": 0.25})
     lm, transport = scripted([(is_steps, f"Sure:\n{STEPS}"), *[(is_score, score)] * 3], logprobs=True)
     judge = GEval("fluency", lm=lm)
@@ -34,14 +33,14 @@ def test_steps_are_written_once_for_every_prompt(scripted: MakeScripted, with_di
     assert [v.usage.calls for v in verdicts] == [1] * 3 and judge.calls_per_row() == 1
 
 
-def test_own_steps_cost_no_call(scripted: MakeScripted, with_digits: Callable[..., Reply]) -> None:
+def test_own_steps_cost_no_call(scripted: Any, with_digits: Callable[..., Reply]) -> None:
     lm, transport = scripted([(is_score, with_digits("Score: 2", "2", {"2": 1.0}))], logprobs=True)
     judge = GEval("fluency", steps="1. Count <task> commas.", lm=lm, scale=Scale(1, 5))
     assert judge.score("s", "o").score == pytest.approx(2.0)
     assert "1. Count ‹task> commas." in transport.requests[0].messages[0]["content"]
 
 
-def test_without_log_probabilities_the_mean_of_drawn_answers(scripted: MakeScripted) -> None:
+def test_without_log_probabilities_the_mean_of_drawn_answers(scripted: Any) -> None:
     said = {0: "Score: 1", 1: "Score: 5", 2: "Score: 3", 3: "Score: 3"}
     lm, transport = scripted(lambda r: STEPS if is_steps(r.messages) else said[r.sample])
     judge = GEval("fluency", samples=4, temperature=0.9, lm=lm)
@@ -55,7 +54,7 @@ def test_without_log_probabilities_the_mean_of_drawn_answers(scripted: MakeScrip
     assert {(r.temperature, r.top_logprobs) for r in transport.requests[1:]} == {(0.9, 0)}
 
 
-def test_drawn_answers_that_cannot_be_read(scripted: MakeScripted) -> None:
+def test_drawn_answers_that_cannot_be_read(scripted: Any) -> None:
     def answer(r: Request) -> str:
         return STEPS if is_steps(r.messages) else "Score: 5" if r.sample == 0 else "Well."
 
@@ -69,7 +68,7 @@ def test_drawn_answers_that_cannot_be_read(scripted: MakeScripted) -> None:
     assert math.isnan(failed.score) and "asked twice" in (failed.failure or "")
 
 
-def test_without_steps_it_still_scores_and_says_so(scripted: MakeScripted, with_digits: Callable[..., Reply]) -> None:
+def test_without_steps_it_still_scores_and_says_so(scripted: Any, with_digits: Callable[..., Reply]) -> None:
     refused = Unanswered("HTTP 400", again=False)
     lm, _ = scripted([(is_steps, refused), (is_score, with_digits("Score: 4", "4", {"4": 1.0}))], logprobs=True)
     verdict = GEval("fluency", lm=lm).score("s", "o")
