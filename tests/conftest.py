@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["command_line"]
+pytest_plugins = ["browser", "command_line"]
 
 # No test writes references into the user's own store.
 os.environ["JUDGESMITH_REFERENCES"] = str(Path(tempfile.mkdtemp(prefix="judgesmith-")) / "references.sqlite")

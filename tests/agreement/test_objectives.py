@@ -3,11 +3,11 @@
 import itertools
 from typing import Any
 
-import dspy
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rated import rated
 
 from judgesmith.agreement.decisions import (
     auc_when_drawn,
@@ -30,7 +30,7 @@ from judgesmith.agreement.objectives import (
     objectives,
 )
 from judgesmith.errors import OptionError
-from judgesmith.optimizers.examples import Scored, agreement, difference
+from judgesmith.optimizers.examples import Scored, agreement, difference, rows_of
 from judgesmith.optimizers.search.base import Candidate, Trial, unfit
 from judgesmith.optimizers.search.racing import CHANCE, chance
 from judgesmith.optimizers.search.random import CorrelationRandomSearch
@@ -40,16 +40,8 @@ from judgesmith.signatures.values import Verdict
 ALL = [part() for part in objectives.parts().values()]
 
 
-def told(human: Any, per_document: int = 2) -> Rows:
-    names = [f"d{i // per_document}" for i in range(len(human))]
-    return Rows(np.asarray(human, float), names, names)
-
-
-def examples_of(rows: Rows) -> list[dspy.Example]:
-    return [
-        dspy.Example(score=float(h), group=d, document=d, system=None)
-        for h, d in zip(rows.human, rows.documents, strict=True)
-    ]
+def told(human: Any) -> Rows:
+    return rows_of(rated(human))
 
 
 def test_by_hand() -> None:
@@ -84,7 +76,7 @@ def test_a_constant_judge_is_at_chance_and_cannot_be_chosen(objective: Objective
     nothing = objective.reached(np.full(8, np.nan), rows)
     assert (nothing.value, nothing.failed) == (objective.chance, 8)
     same = np.full(8, 62.0)
-    measured = agreement(same, examples_of(rows), objective=objective, seed=0)
+    measured = agreement(same, rated(rows.human), objective=objective, seed=0)
     assert unfit(Scored((), same), measured, 0.1) == "the predictions are constant"
     assert objective.reached(rows.human, rows).value == pytest.approx(objective.chance + objective.reach)
     assert objective.reached(100 - rows.human, rows).value < objective.chance
@@ -171,7 +163,7 @@ def test_a_search_chooses_by_its_objective() -> None:
     rows, noise = told(human), np.random.default_rng(1).normal(size=40)
     plain = human / 80 + noise
     better = np.exp(3 * (human / 65 + noise))
-    table, examples = [np.full(40, 50.0), plain, better], examples_of(rows)
+    table, examples = [np.full(40, 50.0), plain, better], rated(rows.human)
     found = {}
     for objective in (Q(), AUC()):
         tried = []
@@ -189,7 +181,7 @@ def test_a_search_chooses_by_its_objective() -> None:
 def test_differences_races_and_corrections_are_of_the_objective() -> None:
     rng = np.random.default_rng(2)
     human = rng.integers(0, 2, 60) * 100.0
-    examples = examples_of(told(human))
+    examples = rated(human)
     table = np.array([w * human + (1 - w) * rng.uniform(0, 100, 60) for w in (0.05, 0.1, 0.6)])
     values = [AUC().reached(x, told(human)).value for x in table]
     gap = difference(table[2], table[0], examples, objective=AUC(), seed=0, rounds=300)

@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import Browser, Tab, browser, needs_browser
+from browser import Browser, Tab, needs_browser
 from json_lines import lines, write
 from labelling import HOSTILE, Labelling, rows_to_label
 
 pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
 pytestmark = needs_browser
-__all__ = ["browser"]
 
 
 @pytest.fixture

@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import Browser, Tab, browser, needs_browser
+from browser import Browser, Tab, needs_browser
 from json_lines import write
 from labelling import Labelling
 from large_pages import large_report
 from pages import FILES, OUTPUTS, SOURCE, evaluation_page
-
-__all__ = ["browser"]
 
 WIDE, NARROW = 1280, 390
 #: Everything unfolded and laid out, for axe-core takes the places of what is not for those of something else.

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browser import Browser, browser, needs_browser
+from browser import Browser, needs_browser
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from json_lines import write
@@ -24,8 +24,6 @@ from judgesmith.reports.rows import mean_of, pieces, read_scored, summarise
 from judgesmith.reports.spans import PAGE, STILL, render
 from judgesmith.running.plain import clean
 from judgesmith.signatures.values import ErrorSpan
-
-__all__ = ["browser"]
 
 HOSTILE = (
     "</script><script>window.broken=1</script><!-- <img src=x onerror=window.broken=2> \"' onfocus=alert(1) "

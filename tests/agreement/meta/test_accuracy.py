@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rated import table
 
 from judgesmith.agreement.meta.accuracy import accuracy, fitted_epsilon
 from judgesmith.agreement.meta.evaluation import meta_evaluate
@@ -79,13 +80,6 @@ def test_without_pairs_and_with_failures() -> None:
     cell = measured([1, math.nan, 3], [1, 9, 2])
     assert (cell.value, cell.failed) == (1, 1)
     assert "too many pairs" in (measured(range(5000), range(5000), level="pooled").reason or "")
-
-
-def table(documents: int, systems: int, seed: int = 0, noise: float = 1.0) -> tuple[Any, Any, Any, Any]:
-    rng = np.random.default_rng(seed)
-    doc, sys = (codes.ravel() for codes in np.indices((documents, systems)))
-    human = rng.normal(size=documents)[doc] + 0.5 * rng.normal(size=systems)[sys] + rng.normal(size=len(doc))
-    return np.round(human + noise * rng.normal(size=len(doc)), 1), np.round(human), doc, sys
 
 
 def test_cross_fitted_by_brute_force() -> None:

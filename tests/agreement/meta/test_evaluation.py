@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rated import table as table_of
 
 from judgesmith.agreement.meta.evaluation import MANY, meta_evaluate
 from judgesmith.agreement.resampling import Measure, bootstrap_q
@@ -23,16 +24,8 @@ pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 
 
 def table(documents: int = 30, systems: int = 6, seed: int = 0, noise: float = 1.0) -> dict[str, Any]:
-    """A judge and people, rounded so that there are ties, with documents and systems that differ."""
-    rng = np.random.default_rng(seed)
-    doc, sys = (codes.ravel() for codes in np.indices((documents, systems)))
-    human = rng.normal(size=documents)[doc] + 0.5 * rng.normal(size=systems)[sys] + rng.normal(size=len(doc))
-    return {
-        "predicted": np.round(human + noise * rng.normal(size=len(doc)), 1),
-        "human": np.round(human),
-        "documents": doc,
-        "systems": [f"system {s}" for s in sys],
-    }
+    predicted, human, doc, sys = table_of(documents, systems, seed, noise)
+    return {"predicted": predicted, "human": human, "documents": doc, "systems": [f"system {s}" for s in sys]}
 
 
 def evaluate(data: dict[str, Any], **options: Any) -> Any:
