@@ -164,16 +164,19 @@ def discern_page(_: Path, __: Path) -> str:
     return discerned(lambda text: float(min(100, len(text) // 4)), [*names, "attack-hidden"], rounds=30)
 
 
+def line(name: str, q: float, size: int, calls: float, gap: Gap | None = None) -> Line:
+    """A line of a study: seven candidates a seed."""
+    candidates = [{"q": q + 0.1 * k, "dropped": None} for k in range(-3, 4)]
+    record = {"q": q, "labels": size, "calls": calls, "prompt_tokens": 90_000, "completion_tokens": 4_000,
+              "failed": 2, "candidates": [*candidates, {"q": None}]}  # fmt: skip
+    return Line(name, "m", name, size, {0: record, 1: record}, 2, q - 0.15, q + 0.15, baseline=gap)
+
+
+def gap(value: float, p: float) -> Gap:
+    return Gap("none", Difference(value, value - 0.2, value + 0.2, p, 0, 1000, 20, None), 2, p)
+
+
 def study_page(_: Path, __: Path) -> str:
-    def line(name: str, q: float, size: int, calls: float, gap: Gap | None = None) -> Line:
-        candidates = [{"q": q + 0.1 * k, "dropped": None} for k in range(-3, 4)]
-        record = {"q": q, "labels": size, "calls": calls, "prompt_tokens": 90_000, "completion_tokens": 4_000,
-                  "failed": 2, "candidates": candidates}  # fmt: skip
-        return Line(name, "m", name, size, {0: record, 1: record}, 2, q - 0.15, q + 0.15, baseline=gap)
-
-    def gap(value: float, p: float) -> Gap:
-        return Gap("none", Difference(value, value - 0.2, value + 0.2, p, 0, 1000, 20, None), 2, p)
-
     names = ("random-search", "racing", "optuna", "MIPROv2 through a surrogate", LONG, "knn", "評価")
     lines = [line("none", 0.4, size, 2.0 * size) for size in (10, 40)]
     for k, name in enumerate(names):

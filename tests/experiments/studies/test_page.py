@@ -7,24 +7,12 @@ import re
 from types import SimpleNamespace
 from typing import Any
 
-from judgesmith.agreement.significance import Difference
-from judgesmith.experiments.studies.analysis import Analysis, Gap, Line
+from pages import gap, line
+
+from judgesmith.experiments.studies.analysis import Analysis, Line
 from judgesmith.experiments.studies.page import lead, render
 
 HOSTILE = "</title><script>alert(1)</script> \x1b[31m"
-
-
-def gap(value: float, p: float) -> Gap:
-    return Gap("none", Difference(value, value - 0.2, value + 0.2, p, 0, 1000, 20, None), 2, p)
-
-
-def line(name: str, q: float, size: int, calls: float, **more: Any) -> Line:
-    candidates = [{"q": q + 0.3, "dropped": None}, {"q": None}]
-    record = {
-        "q": q, "labels": size, "calls": calls, "prompt_tokens": 1000, "completion_tokens": 10, "failed": 0,
-        "candidates": candidates,
-    }  # fmt: skip
-    return Line(name, "m", name, size, {0: record, 1: record}, 2, q - 0.1, q + 0.1, **more)
 
 
 def analysis(*lines: Line, sizes: tuple[int, ...] = (10, 40)) -> Analysis:
@@ -36,16 +24,16 @@ def analysis(*lines: Line, sizes: tuple[int, ...] = (10, 40)) -> Analysis:
 
 LINES = (
     line("none", 0.5, 10, 20), line("none", 0.6, 40, 80),
-    line("search", 0.4, 10, 400, baseline=gap(-0.1, 0.4)),
-    line("search", 1.1, 40, 1600, baseline=gap(0.5, 0.004)),
+    line("search", 0.4, 10, 400, gap(-0.1, 0.4)),
+    line("search", 1.1, 40, 1600, gap(0.5, 0.004)),
 )  # fmt: skip
 
 
 def test_the_best_line_comes_first_with_its_lead_and_certainty() -> None:
     sentence = lead(analysis(*LINES))
-    assert sentence.startswith("search agrees best with people: Q 1.10 [1.00, 1.20] on held-out rows with 40 labels")
+    assert sentence.startswith("search agrees best with people: Q 1.10 [0.95, 1.25] on held-out rows with 40 labels")
     assert "That is +0.50 [0.30, 0.70] against none, beyond chance (p = 0.0040" in sentence
-    chance = line("search", 1.1, 40, 1600, baseline=gap(0.5, 0.2))
+    chance = line("search", 1.1, 40, 1600, gap(0.5, 0.2))
     assert "which may be chance" in lead(analysis(chance))
     assert lead(analysis(Line("x", "m", "x", 10, {}, 2))) == "No cell is done yet."
 
@@ -56,7 +44,7 @@ def test_every_line_is_in_the_table_and_in_every_figure() -> None:
     figures = dict(re.findall(r'<figure role="img" aria-label="([^":]*)[^"]*">(<svg.*?</svg>)', page, re.DOTALL))
     assert [name.partition(" of ")[0] for name in figures] == ["Q", "Q against calls", "Q against labels", "Candidates"]
     assert figures["Q against calls"].count("<title>") == figures["Q against labels"].count("<title>") == 4
-    assert figures["Candidates"].count("fill-opacity: 0.6") == 8  # one usable candidate a seed and line
+    assert figures["Candidates"].count("fill-opacity: 0.6") == 56  # seven usable candidates a seed and line
     assert page.count('<th scope="row"') == 4
 
 
