@@ -94,14 +94,8 @@ def test_held_out_rows_from_a_file(server: Any, compile_: Any, rows_file: Rows) 
 def test_a_kill_repeats_no_call_and_changes_nothing(
     server: Any, fake: Any, cli: Any, spawn: Any, until: Any, rows_file: Rows, tmp_path: Path, monkeypatch: Any
 ) -> None:
-    held, judge = True, fake.judging(lambda ask: int(ask.mark[1:]) * (2 + len(ask.labels)) % 101)
-
-    async def later(ask: Any) -> str:
-        while held:
-            await asyncio.sleep(0.02)
-        return str(judge(ask))
-
-    server.answer = lambda ask: later(ask) if len(server.judged) > 150 else judge(ask)
+    never, judge = asyncio.Event(), fake.judging(lambda ask: int(ask.mark[1:]) * (2 + len(ask.labels)) % 101)
+    server.answer = lambda ask: never.wait() if len(server.judged) > 150 else judge(ask)
     made = tmp_path / "made.json"
     command = (
         "compile", rows_file(48), "--lm", "openai/fake", "--api-base", server.base, "--scale", 0, 100,
@@ -115,7 +109,7 @@ def test_a_kill_repeats_no_call_and_changes_nothing(
     answered, under_way = set(server.answered), len(server.asks) - len(server.answered)
     assert 0 < under_way <= 16
     assert not made.exists()
-    held = False
+    server.answer = judge
     server.forget()
     resumed = cli(*command, made).told
     assert not answered & {ask.key for ask in server.asks}

@@ -97,14 +97,8 @@ def test_a_second_run_asks_nothing(evaluate: Any, people: Any, server: Any, rows
 def test_ctrl_c_loses_no_call(
     server: Any, fake: Any, spawn: Any, until: Any, evaluate: Any, rows_file: Rows, judge_file: Path
 ) -> None:
-    held, judging = True, fake.judging(lambda ask: int(ask.mark[1:]))
-
-    async def later(ask: Any) -> str:
-        while held:
-            await asyncio.sleep(0.02)
-        return str(judging(ask))
-
-    server.answer = lambda ask: later(ask) if ask.step == "score" and int(ask.mark[1:]) >= 20 else judging(ask)
+    never, judging = asyncio.Event(), fake.judging(lambda ask: int(ask.mark[1:]))
+    server.answer = lambda ask: never.wait() if ask.step == "score" and int(ask.mark[1:]) >= 20 else judging(ask)
     rows = rows_file(40)
     process = spawn(
         "evaluate", rows, "--judge", judge_file, "--api-base", server.base, "--rounds", "0", "--concurrency", "4"
@@ -115,7 +109,7 @@ def test_ctrl_c_loses_no_call(
     out, err = process.communicate(timeout=HANG)
     assert (process.returncode, out) == (130, "") and "Traceback" not in err
     assert err.splitlines()[-1] == "stopped; finished calls and rows are kept, the same command resumes from there"
-    held = False
+    server.answer = judging
     server.forget()
     assert evaluate(rows, "--judge", judge_file).code == 0
     assert sorted(ask.mark for ask in server.judged) == [f"r{n:03d}" for n in range(20, 40)]

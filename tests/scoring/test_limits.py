@@ -99,7 +99,7 @@ def test_the_summary_has_tokens_and_price(score: Any, rows_file: Rows) -> None:
 
 
 def test_a_server_that_dies_stops_the_run_and_its_rows_are_judged_later(
-    cli: Any, server: Any, fake: Any, judge_file: Path, rows_file: Rows, tmp_path: Path, monkeypatch: Any
+    server: Any, score: Any, rows_file: Rows, tmp_path: Path, monkeypatch: Any
 ) -> None:
     from judgesmith.programs.models import lm, transport
 
@@ -113,12 +113,11 @@ def test_a_server_that_dies_stops_the_run_and_its_rows_are_judged_later(
     monkeypatch.setattr(transport.OpenAIStyle, "send", dying)
     monkeypatch.setattr(lm, "_patience", lambda *_: 0.0)
     rows, out = rows_file(60), tmp_path / "out.jsonl"
-    command = ("score", rows, "-o", out, "--judge", judge_file, "--api-base", server.base, "--concurrency", 2)
-    cli(*command).refused("openai/fake does not answer any more: 10 calls in a row", "repeat the command")
+    score(rows, "-o", out).refused("openai/fake does not answer any more: 10 calls in a row", "repeat the command")
     assert all(row["verdict"]["failure"] is None for row in lines(out))
     assert 8 <= len(lines(out)) < 20
     alive = 10_000
-    done = cli(*command, "--json")
+    done = score(rows, "-o", out, "--json")
     assert (done.code, done.json["scored"], done.json["failed"]) == (0, 60, 0)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 import math
@@ -258,19 +259,9 @@ def test_half_lines_of_a_kill_are_taken_away(study: Any, folder: Path, server: A
 def test_ctrl_c_keeps_the_finished_cells(
     server: Any, fake: Any, spawn: Any, until: Any, rows_file: Any, folder: Path, study: Any
 ) -> None:
-    judging = fake.judging(lambda ask: len(ask.judged) % 101)
+    never, judging = asyncio.Event(), fake.judging(lambda ask: len(ask.judged) % 101)
     results = folder / "results.jsonl"
-
-    def answer(ask: Any) -> Any:
-        async def never() -> str:
-            import asyncio
-
-            await asyncio.sleep(HANG)
-            return ""
-
-        return never() if results.exists() else judging(ask)  # the second cell never ends
-
-    server.answer = answer
+    server.answer = lambda ask: never.wait() if results.exists() else judging(ask)  # the second cell never ends
     started = spawn(
         "study", "optimizers", rows_file(32), "--lm", "openai/fake", "--api-base", server.base, "--scale", "0", "100",
         "-o", folder, *FAST, *ONE, "--arm", "labeled-few-shot",
