@@ -25,10 +25,8 @@ from .folds import numbered
 
 #: A reading whose spread is below this share of its size is constant.
 FLAT = 1e-9
-#: The spread of a reading that experience expects counts as that of this number of labelled rows.
-SPREAD_ROWS = 15.0
-#: The same of the human scores' spread.
-SCORE_ROWS = 3.0
+#: As how many labelled rows experience counts for the spread of a reading, and for that of human scores.
+SPREAD_ROWS, SCORE_ROWS = 15.0, 3.0
 #: Variance of the level of scores.
 LEVEL = 1.0
 #: Variance of what rows of one document have in common; where only rows of one document are compared, it may be large.
