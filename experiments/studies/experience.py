@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import yaml
 from numpy.typing import NDArray
 from pydantic import Field
 
@@ -34,6 +33,7 @@ from ...programs.readings.experience import Card, Experience, StateExperience
 from ...programs.readings.head import Matrix, Readings, Vector
 from ...programs.readings.judge import DIRECT, ReadingsJudge
 from ...running.plain import finite
+from ...running.settings import read_yaml
 from .readings import FEWEST_LEFT, Known, draw_labels, read_table, whole_groups
 
 #: Rows that a family counts as on average; ridge penalties; how far standardised readings may lie off; the parts'
@@ -78,8 +78,8 @@ class Task:
 
 def read_specs(path: Path | None) -> Specs:
     """The tasks of a file, those of judgesmith's own experience by default. Raises OptionError."""
-    text = (path or Path(__file__).with_name("experience.yaml")).read_text(encoding="utf-8")
-    return read_options(Specs, yaml.safe_load(text), str(path or "experience.yaml"))
+    path = path or Path(__file__).with_name("experience.yaml")
+    return read_options(Specs, read_yaml(path, "the file of tasks"), path.name)
 
 
 def located(labels: str, config: Path | None) -> Path:
@@ -108,7 +108,7 @@ def read_task(spec: TaskSpec, file: Path, reader: str, lm: LanguageModel, progre
 def save(path: Path, known: Known) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     table = known.table
-    states = {f"states/{block}": values.astype(np.float16) for block, values in table.states.items()}
+    states: dict[str, Any] = {f"states/{block}": v.astype(np.float16) for block, v in table.states.items()}
     np.savez_compressed(
         path, names=np.array(table.names), values=table.values, groups=np.array([str(g) for g in table.groups]),
         scores=known.scores, **states,

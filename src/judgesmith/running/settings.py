@@ -107,16 +107,16 @@ class Catalogue:
         raise OptionError(f"{where}{given}: there is no option of that name{nearest(name, self.fields())}{self.more}")
 
 
-def read_yaml(path: Path) -> dict[str, Any]:
-    """The mapping in a YAML file. Raises OptionError for a file that is not one."""
+def read_yaml(path: Path, what: str = "--config") -> dict[str, Any]:
+    """The mapping in a YAML file, which messages call `what`. Raises OptionError for a file that is not one."""
     try:
         data = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError) as error:
-        raise OptionError(f"--config {path}: {getattr(error, 'strerror', None) or error}") from None
+        raise OptionError(f"{what} {path}: {getattr(error, 'strerror', None) or error}") from None
     except (yaml.YAMLError, RecursionError) as error:
-        raise OptionError(f"--config {path} is not YAML: {' '.join(str(error).split())}") from None
+        raise OptionError(f"{what} {path} is not YAML: {' '.join(str(error).split())}") from None
     if not isinstance(data, dict):
-        raise OptionError(f"--config {path}: expected lines of the form `option: value`")
+        raise OptionError(f"{what} {path}: expected lines of the form `option: value`")
     return {str(key).replace("-", "_"): value for key, value in data.items()}
 
 
