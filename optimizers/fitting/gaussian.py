@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy
-from scipy.stats import rankdata
 
 from ...programs.readings.experience import Experience
 from ...programs.readings.head import LinearHead, Matrix, Readings, Vector
@@ -154,7 +153,7 @@ def target(scores: Vector, expected: float = 0.0) -> tuple[Vector, float]:
     unit = float(np.sqrt((rows * spread**2 + known * expected**2) / (rows + known)))
     if spread <= 0:
         return np.zeros(rows), unit
-    ranks = rankdata(scores)
+    ranks = scipy.stats.rankdata(scores)
     return ((scores - scores.mean()) / spread + (ranks - ranks.mean()) / ranks.std()) / 2 * (spread / unit), unit
 
 
