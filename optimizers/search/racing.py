@@ -17,14 +17,13 @@ from numpy.typing import NDArray
 
 from ...agreement.objectives import Objective
 from ..examples import Vector, groups, humans, rows_of
-from .selection import FEWEST_GROUPS
 
 Rows = NDArray[np.intp]
 #: A candidate is dropped when it would reach the best so far in a smaller share of the resamples.
 CHANCE = 0.15
 #: The shares of rows after which candidates are compared, and how many rows the first block has at least.
 SHARES, LEAST = (0.25, 0.5, 0.75), 10
-ROUNDS = 300
+ROUNDS, FEWEST_GROUPS = 300, 5
 
 
 def blocks(examples: Sequence[dspy.Example], objective: Objective, seed: int = 0) -> list[Rows]:

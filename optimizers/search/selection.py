@@ -24,8 +24,8 @@ from ..examples import Vector, rows_of
 
 #: (one, other): whether candidate `one` clearly beats candidate `other`.
 Beats = Callable[[int, int], bool]
-#: With fewer documents (groups) their resamples say nothing of the noise, and nothing is corrected.
-FEWEST_GROUPS = 5
+#: With fewer documents (groups) their resamples say too little of the noise: what is left of the bias is above .1.
+FEWEST_GROUPS = 15
 #: How much noise is added to the choice, as a share of the variance that Q has on these rows: as if it were made on
 #: 1 / (1 + MORE) of them. Less is less biased where candidates differ, and varies more.
 MORE = 0.2
@@ -108,19 +108,16 @@ def corrected(
     """The number of the candidate that the rule chooses, and its agreement after correction for having been chosen.
 
     entrants: zero-shot first, on the validation `rows`. sure: as in the searches. None where it cannot be estimated:
-    fewer than 5 groups, or no candidate with a defined value.
+    fewer than 15 groups, or no candidate with a defined value.
 
     With d the deviation of all candidates' Qs in a resample of the groups, q + sqrt(a) d and q - d / sqrt(a) have
     independent noise (a = `MORE`). So the choice is made by the first and measured by the second, whose mean over the
     resamples, each taken with both signs of d, is the estimate: that of the Q which the rule reaches with 1 / (1 + a)
     of the rows. On the scale of the arc sine, where the noise of a Q hardly depends on the Q. The estimate varies from
     sample to sample as much as a Q of these rows does or more, and may come out above the naive one.
-    Simulated (`experiments/results/choosing.md`, 1000 repeats a cell): with 40 rows and 16 equal candidates the highest
-    Q was 0.36 to 0.53 too high, the estimate off by 0.03 or less; with 80 rows and 8, 0.21 to 0.32 and 0.02; where one
-    candidate was better than the others, by 0.03. After a race, where most were dropped early, it is rougher: 0.03 to
-    0.05 too high among equals, 0.1 too low with one good.
-    What was chosen before (form of answers) or fitted after the search is not corrected for; cross-validation
-    (`Compiler(cv=…)`) does that.
+    Simulated (`experiments/results/choosing.md`): with 40 rows and 16 equal candidates the highest Q was 0.36 to 0.53
+    too high, the estimate off by 0.03 or less; after a race it is rougher. What was chosen before (form of answers) or
+    fitted after the search is not corrected for; cross-validation (`Compiler(cv=…)`) does that.
     Source: the coupled bootstrap of Oliveira, Lei & Tibshirani 2021, of which this is the use for a choice.
     """
     objective = objective or Q()
@@ -135,7 +132,8 @@ def corrected(
         return None
     middle, reach = objective.chance, objective.reach
     position, deviation = (_stable(x, middle, reach) for x in (q, samples))
-    deviation = np.nan_to_num(deviation - deviation.mean(axis=0))
+    # Resamples of k groups vary by (k - 1) / k less than new groups do.
+    deviation = np.nan_to_num(deviation - deviation.mean(axis=0)) * math.sqrt(units / (units - 1))
 
     def measured(more: float) -> float:
         """The choice's mean with this share of noise added."""

@@ -9,14 +9,18 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from planted import guessing, planted_labels
 from rated import rated
 
+import judgesmith as js
 from judgesmith.agreement.objectives import Q as Sum
 from judgesmith.optimizers.examples import Scored, agreement, rows_of
 from judgesmith.optimizers.search.base import Candidate, Trial, better, unfit
 from judgesmith.optimizers.search.random import CorrelationRandomSearch
 from judgesmith.optimizers.search.selection import Contest, Entrant, corrected
+from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.signatures.values import Verdict
+from judgesmith.testing.scripted import scripted_models
 
 Table = np.ndarray[Any, Any]
 
@@ -94,11 +98,11 @@ def tried(table: Table, examples: list[dspy.Example], level: Any = "pooled") -> 
 @example(seed=7188, level="system", spoilt=False)  # the best is ahead, but behind in 99 % of the resamples
 def test_what_is_corrected_is_what_the_search_chooses(seed: int, level: Any, spoilt: bool) -> None:
     rng = np.random.default_rng(seed)
-    human = rng.normal(size=28)
+    human = rng.normal(size=60)
     table = np.round(noisy(human, 5, float(rng.uniform(0.2, 0.9)), seed))
     if spoilt:
         table[rng.integers(5)] = 50.0  # says nothing
-        table[rng.integers(5), :9] = math.nan
+        table[rng.integers(5), :19] = math.nan
     examples, search = rated(human, 4), CorrelationRandomSearch(level=level, seed=3, sure=0.7)
     candidates = tried(table, examples, level)
     chosen, _ = search.choose(candidates, examples)
@@ -143,7 +147,7 @@ def test_a_clear_winner_keeps_its_agreement() -> None:
 
 
 @settings(deadline=None, max_examples=20)
-@given(seed=st.integers(0, 10**6), candidates=st.integers(1, 6), per_group=st.integers(1, 3))
+@given(seed=st.integers(0, 10**6), candidates=st.integers(1, 6), per_group=st.integers(1, 2))
 def test_neither_the_scale_of_scores_nor_the_order_of_candidates_matters(
     seed: int, candidates: int, per_group: int
 ) -> None:
@@ -182,11 +186,20 @@ def test_the_same_seed_gives_the_same_correction() -> None:
 
 
 def test_no_correction_without_evidence() -> None:
-    few = rated(HUMAN, 10)
-    assert correction_of(noisy(HUMAN, 3, 0.5, 0), contest(3), few) is None  # four documents
+    few = rated(HUMAN, 3)
+    assert correction_of(noisy(HUMAN, 3, 0.5, 0), contest(3), few) is None  # fourteen documents
     examples = rated(HUMAN, 1)
     silent = np.stack([np.full(40, 50.0), np.full(40, math.nan)])
     assert correction_of(silent, Contest([(0, 0), (1, 0)], [False, False]), examples) is None
+
+
+@pytest.mark.parametrize("documents", [24, 12])
+def test_a_compile_run_corrects_with_enough_documents(documents: int) -> None:
+    with scripted_models() as make:
+        labels, search = planted_labels(documents, 2), CorrelationRandomSearch(candidates=1, max_demos=1)
+        judge = js.compile(DirectScorer("fluency"), labels, lm=make(guessing())[0], optimizer=search)
+    told = judge.report.selected["q_corrected"]
+    assert told is None if documents == 12 else -3 <= told <= 3
 
 
 def test_one_that_was_dropped_on_the_way_is_never_chosen_but_counts() -> None:
