@@ -31,7 +31,7 @@ from ..datasets.splits import Split
 from ..programs.models.lm import Capabilities
 from ..programs.outcome import COVERAGE, Sureness
 from ..signatures.values import Scale, ScoreInterval, Usage, Verdict, json_number
-from .examples import Scored, Vector, agreement, difference, examples_of
+from .examples import Scored, Vector, agreement, difference, examples_of, humans
 from .fitting.outcome import calibrated_without, fit_sureness, places_of
 from .fitting.readings import surface_percents
 from .report import CompileReport, Fitted, FormTrial
@@ -93,8 +93,12 @@ class Findings:
 
     @cached_property
     def percents(self) -> Vector:
-        """Raw scores: calibrated ones, mapped as different folds learnt it, would order rows by their fold."""
-        return np.concatenate([part.compiled.percents for part in self.parts])
+        """Raw scores, those of folds in units of what each fold's judge gave its training rows: a fold's mean label is
+        low where the others' are high. Calibrated ones, mapped as folds learnt it, would order rows by fold."""
+        units = [(np.nanmean(p.fitted.percents), np.nanstd(p.fitted.percents) or 1.0) for p in self.parts]
+        mean, spread = np.mean(units, axis=0)
+        folds = zip(self.parts, units, strict=True)
+        return np.concatenate([mean + spread * (part.compiled.percents - m) / s for part, (m, s) in folds])
 
     def _agreement(self, percents: Vector) -> AgreementValue:
         return agreement(percents, self.examples, objective=self.objective, seed=self.seed)
@@ -102,9 +106,10 @@ class Findings:
     def report(self, usage: Usage, seconds: float) -> CompileReport:
         plain = np.concatenate([part.zero_shot.percents for part in self.parts])
         human = np.concatenate([part.split.heldout.scores for part in self.parts])
-        without_model = np.concatenate(
-            [surface_percents(examples_of(p.split.train), examples_of(p.split.heldout)) for p in self.parts]
-        )
+        sides = [(examples_of(part.split.train), examples_of(part.split.heldout)) for part in self.parts]
+        levels = np.array([humans(train).mean() for train, _ in sides])
+        moved = zip(sides, levels.mean() - levels, strict=True)
+        without_model = np.concatenate([surface_percents(*side) + by for side, by in moved])
         scale = Scale(*self.labels.scale)
         heldout, zero_shot, surface = map(self._agreement, (self.percents, plain, without_model))
         gap = difference(self.percents, plain, self.examples, objective=self.objective, seed=self.seed)
