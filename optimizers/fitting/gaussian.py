@@ -89,9 +89,6 @@ class _Block:
         scales = np.where(scales > FLAT * np.maximum(np.abs(means), 1e-3), scales, 0.0)
         return cls(means, scales, _over(centred, scales), expected)
 
-    def slopes(self, weights: Vector) -> Vector:
-        return _over(weights, self.spreads)
-
 
 def gaussian(
     table: Readings, scores: Vector, experience: Experience, *, own: str | None, within: bool = False
@@ -105,7 +102,7 @@ def gaussian(
     numbers, states = _blocks(table, experience)
     wanted, unit = target(scores, 2 * experience.points)
     kernels = _kernels(table, numbers, states, own)
-    expected = _expected(numbers, states)
+    expected = np.sum([block.z @ block.expected for block in (numbers, *states.values())], axis=0)
     same = groups[:, None] == groups[None, :]
     fits = [_fit(sizes, kernels, expected, same, wanted, within) for sizes in SIZES]
     evidence = np.array([fit.evidence for fit in fits])
@@ -176,11 +173,6 @@ def _kernels(table: Readings, numbers: _Block, states: Mapping[str, _Block], own
     return _Kernels(asked @ asked.T, numbers.z @ numbers.z.T / max(1, numbers.z.shape[1]), read)
 
 
-def _expected(numbers: _Block, states: Mapping[str, _Block]) -> Vector:
-    """What experience expects of each row, of unit spread on other tasks."""
-    return np.asarray(sum((block.z @ block.expected for block in states.values()), numbers.z @ numbers.expected))
-
-
 @dataclass(frozen=True)
 class _Fit:
     dual: Vector
@@ -226,10 +218,10 @@ def _head(
     weights: Vector,
     of_states: Mapping[str, Vector],
 ) -> LinearHead:
-    slopes = numbers.slopes(weights)
+    slopes = _over(weights, numbers.spreads)
     of_numbers = {n: (float(m), float(w)) for n, m, w in zip(names, numbers.means, slopes, strict=True)}
     blocks = {}
     for name, block in states.items():
-        slope = block.slopes(of_states[name])
+        slope = _over(of_states[name], block.spreads)
         blocks[name] = (float(block.means @ slope), slope)
     return LinearHead(0.0, of_numbers, blocks)

@@ -14,20 +14,44 @@ NAN = float("nan")
 
 
 def test_the_mean_is_the_human_mean_corrected_by_the_judge() -> None:
-    judge, human = [1, 2, 4, 1, 2, 6], [2, 3, 5, NAN, NAN, NAN]
-    # The judge is exactly one below: weight 1 minimises the error, so mean = 10/3 + (16/6 - 7/3) = 11/3.
-    # a = human - 10/3 = (-4/3, -1/3, 5/3), times sqrt(3/2)/3; b is the same for labelled rows, less the judge's
-    # departures over all six rows, so the weight is cov(a, b) / var(b).
+    judge, human = [1, 2, 4, 3, 1, 2, 6, 3], [2, 3, 5, 4, NAN, NAN, NAN, NAN]
+    # The judge is exactly one below, so that what a document adds is the same for both: for labelled rows its departure
+    # from the mean, times sqrt(4/3)/4; less the judge's departures over all eight rows. The weight is cov(a, b)/var(b).
     found = estimate(judge, human).systems[0]
-    own = np.array([-4, -1, 5]) / 9 * math.sqrt(3 / 2)
-    every = (np.array(judge) - 16 / 6) / 6 * math.sqrt(6 / 5)
-    a, b = np.append(own, [0, 0, 0]), np.append(own, [0, 0, 0]) - every
+    own = np.array([-1.5, -0.5, 1.5, 0.5, 0, 0, 0, 0]) / 4 * math.sqrt(4 / 3)
+    a, b = own, own - (np.array(judge) - 22 / 8) / 8 * math.sqrt(8 / 7)
     weight = float(a @ b / (b @ b))
-    assert found.mean == pytest.approx(10 / 3 + weight * (16 / 6 - 7 / 3))
-    assert found.naive == pytest.approx(16 / 6)
-    assert (found.n_human, found.n_judge) == (3, 6)
-    half = 4.302652729911275 * math.sqrt(float((a - weight * b) @ (a - weight * b)))  # t at 2 degrees of freedom
+    assert found.mean == pytest.approx(3.5 + weight * (22 / 8 - 2.5))
+    assert found.naive == pytest.approx(22 / 8)
+    assert (found.n_human, found.n_judge) == (4, 8)
+    # The weight took one of three degrees of freedom: t at two.
+    half = 4.302652729911275 * math.sqrt(float((a - weight * b) @ (a - weight * b)) * 3 / 2)
     assert (found.low, found.high) == pytest.approx((found.mean - half, found.mean + half))
+    few = estimate(judge, [2, 3, 5, *[NAN] * 5]).systems[0]  # three labels have no degree of freedom for a weight
+    assert (few.mean, few.low, few.high) == pytest.approx((few.human, few.human_low, few.human_high))
+
+
+@pytest.mark.parametrize("labels", [4, 8])
+def test_few_labels_of_one_system_hold_the_truth(labels: int) -> None:
+    held = []
+    for seed in range(400):
+        rng = np.random.default_rng([seed, labels])
+        human = rng.normal(size=200)
+        found = estimate(0.6 * human + 0.8 * rng.normal(size=200), np.where(np.arange(200) < labels, human, NAN))
+        held.append(found.systems[0].low <= 0 <= found.systems[0].high)
+    assert 0.92 <= np.mean(held) <= 0.98  # .85 and .91 without the degree of freedom
+
+
+def test_whole_documents_drawn_at_random_are_not_suspected() -> None:
+    suspected = 0
+    for seed in range(60):
+        rng = np.random.default_rng([seed, 7])
+        docs = np.repeat(np.arange(60), 16)
+        judge = 0.7 * rng.normal(size=60)[docs] + 0.7 * rng.normal(size=960)  # a document's outputs are alike
+        shown = np.where(np.isin(docs, rng.permutation(60)[:10]), judge + rng.normal(size=960), NAN)
+        found = estimate(judge, shown, systems=np.tile(np.arange(16), 60), documents=docs)
+        suspected += any("drawn at" in note for note in found.notes)
+    assert suspected <= 4  # two in five, by rows
 
 
 def test_with_all_rows_labelled_it_is_the_human_mean_and_its_interval() -> None:

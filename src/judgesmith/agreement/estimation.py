@@ -148,15 +148,18 @@ def estimate(
     # One weight for all systems: with a handful of labels each, a weight of its own would fit their noise.
     size = sum(float(s.b @ s.b) for s in sums)
     weight = sum(float(s.a @ s.b) for s in sums) / size if size > 0 else 0.0
+    # Of one system's documents the weight takes a degree of freedom; three have none to spare.
+    lost = int(len(sums) == 1 and size > 0)
+    weight, lost = (0.0, 0) if lost and sums[0].clusters <= 3 else (weight, lost)
     labelled = len(np.unique(doc[~np.isnan(y)]))
     if labelled < FEW_DOCUMENTS:
         notes.append(f"only {labelled} documents have human scores: the intervals are wide, and approximate at best")
-    if (p := _chosen_by_score(f, y, sys)) < 0.01:
+    if (p := _chosen_by_score(f, y, sys, doc)) < 0.01:
         notes.append(
             f"the rows that people scored have other judge scores than the rest (p {p:.2g}): if they were not drawn at "
             "random, the estimates are off"
         )
-    result = [_estimate(name, s, weight, confidence) for name, s in zip(names, sums, strict=True)]
+    result = [_estimate(name, s, weight, confidence, lost) for name, s in zip(names, sums, strict=True)]
     differences = _differences(names, sums, weight, confidence)
     ranked = _ranked(result, differences, 1 - confidence)
     return Estimates(ranked, differences, weight, confidence, count, labelled, tuple(notes))
@@ -203,16 +206,18 @@ def _sums(f: Vector, y: Vector, doc: Codes, documents: int) -> _Sums:
     return _Sums(rows, n, clusters, float(np.ptp(y[labelled])), *means, a, b)
 
 
-def _half(errors: Vector, clusters: int, confidence: float) -> float:
+def _half(errors: Vector, df: int, confidence: float) -> float:
     """Half the width of an interval."""
-    return float(scipy.stats.t.ppf((1 + confidence) / 2, clusters - 1) * math.sqrt(float(errors @ errors)))
+    return float(scipy.stats.t.ppf((1 + confidence) / 2, df) * math.sqrt(float(errors @ errors)))
 
 
-def _estimate(name: str, s: _Sums, weight: float, confidence: float) -> SystemEstimate:
-    mean, errors = s.mean(weight), s.a - weight * s.b
+def _estimate(name: str, s: _Sums, weight: float, confidence: float, lost: int) -> SystemEstimate:
+    """lost: degrees of freedom that the weight took from this system."""
+    mean, df = s.mean(weight), s.clusters - 1
     half = alone = effective = math.nan
     if s.reason is None:
-        half, alone = (_half(e, s.clusters, confidence) for e in (errors, s.a))
+        errors = (s.a - weight * s.b) * math.sqrt(df / (df - lost))
+        half, alone = _half(errors, df - lost, confidence), _half(s.a, df, confidence)
         size = float(errors @ errors)
         effective = s.labels * float(s.a @ s.a) / size if size > 0 else math.inf
     return SystemEstimate(
@@ -262,15 +267,16 @@ def _ranked(
     return tuple(sorted(made, key=lambda s: (math.isnan(s.mean), -s.mean if not math.isnan(s.mean) else 0.0)))
 
 
-def _chosen_by_score(f: Vector, y: Vector, sys: Codes) -> float:
-    """p of the labelled rows having other judge scores than the rest, the systems' own means taken away."""
+def _chosen_by_score(f: Vector, y: Vector, sys: Codes, doc: Codes) -> float:
+    """p of the labelled rows having other judge scores than the rest, by documents' means, the systems' taken away."""
     f = f.copy()
     for s in np.unique(sys):
         own = sys == s
         if (~np.isnan(f[own])).any():
             f[own] -= np.nanmean(f[own])
     labelled, judged = ~np.isnan(y), ~np.isnan(f)
-    one, rest = f[labelled & judged], f[~labelled & judged]
+    parts = [(f[k], np.unique(doc[k], return_inverse=True)[1]) for k in (labelled & judged, ~labelled & judged)]
+    one, rest = (np.bincount(codes, values) / np.bincount(codes) for values, codes in parts)
     if min(len(one), len(rest)) < 5 or np.ptp(one) == 0 or np.ptp(rest) == 0:
         return 1.0
     return float(scipy.stats.ttest_ind(one, rest, equal_var=False).pvalue)
