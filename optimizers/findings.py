@@ -95,9 +95,11 @@ class Findings:
     def percents(self) -> Vector:
         """Raw scores, those of folds in units of what each fold's judge gave its training rows: a fold's mean label is
         low where the others' are high. Calibrated ones, mapped as folds learnt it, would order rows by fold."""
-        units = [(np.nanmean(p.fitted.percents), np.nanstd(p.fitted.percents) or 1.0) for p in self.parts]
-        mean, spread = np.mean(units, axis=0)
-        folds = zip(self.parts, units, strict=True)
+        if not self.folds:
+            return self.parts[0].compiled.percents
+        units = np.array([(np.nanmean(p.fitted.percents), np.nanstd(p.fitted.percents) or 1.0) for p in self.parts])
+        mean, spread = units.mean(axis=0)
+        folds = zip(self.parts, units.tolist(), strict=True)
         return np.concatenate([mean + spread * (part.compiled.percents - m) / s for part, (m, s) in folds])
 
     def _agreement(self, percents: Vector) -> AgreementValue:
