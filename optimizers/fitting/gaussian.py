@@ -183,18 +183,18 @@ class _Fit:
 
 def _fit(sizes: Sizes, kernels: _Kernels, expected: Vector, same: Matrix, wanted: Vector, within: bool) -> _Fit:
     linear = kernels.of(sizes)
-    shared = linear + LEVEL + (WITHIN if within else DOCUMENT) * same
-    whole = shared + sizes.noise * np.eye(len(wanted))
+    whole = linear + LEVEL + (WITHIN if within else DOCUMENT) * same + sizes.noise * np.eye(len(wanted))
     rest = wanted - sizes.experience * expected
     factor = scipy.linalg.cho_factor(whole, lower=True)
-    dual = scipy.linalg.cho_solve(factor, rest)
+    inverse = scipy.linalg.cho_solve(factor, np.eye(len(wanted)))
+    dual = inverse @ rest
     evidence = sizes.likely - 0.5 * float(rest @ dual) - float(np.log(np.diag(factor[0])).sum())
     left_out, variance = np.zeros(len(wanted)), np.zeros(len(wanted))
-    for out in np.unique(same, axis=0).astype(bool):
-        others = np.linalg.inv(whole[np.ix_(~out, ~out)])
-        left_out[out] = sizes.experience * expected[out] + linear[np.ix_(out, ~out)] @ others @ rest[~out]
-        across = shared[np.ix_(out, ~out)]
-        variance[out] = np.diag(whole)[out] - ((across @ others) * across).sum(axis=1)
+    for out in np.unique(same, axis=0).astype(bool):  # what a fit without the group gives, from the whole one's inverse
+        own = np.linalg.inv(inverse[np.ix_(out, out)])
+        others = dual[~out] - inverse[np.ix_(~out, out)] @ own @ dual[out]
+        left_out[out] = sizes.experience * expected[out] + linear[np.ix_(out, ~out)] @ others
+        variance[out] = np.diag(own)
     return _Fit(dual, evidence, left_out, variance)
 
 

@@ -65,10 +65,10 @@ def fit_head(table: Readings, human: Vector, experience: Experience, *, within: 
     chosen = weigh(table, human, experience, within=within)
     held = nested(lambda t, y: weigh(t, y, experience, within=within).head, table, human, seed=seed)
     taught, expected = (head(table) for head in (chosen.learnt, chosen.head + chosen.learnt.scaled(-1.0)))
-    moved = float(np.std(taught)) + float(np.std(expected))
-    learnt = float(np.std(taught)) / moved if moved > 0 else 0.0
-    direct, q = agreement(np.nan_to_num(table.columns([DIRECT])[:, 0]), human), agreement(held, human)
-    parts = (("own score", 0.0, direct), ("experience", 1 - learnt, agreement(expected, human)), ("labels", learnt, q))
+    learnt = float(np.std(taught) / max(np.std(taught) + np.std(expected), 1e-9))
+    own = np.nan_to_num(table.columns([DIRECT])[:, 0])
+    direct, known, q = (agreement(scores, human) for scores in (own, expected, held))
+    parts = (("own score alone", 0.0, direct), ("experience alone", 1 - learnt, known), ("with the labels", learnt, q))
     trials = tuple({"name": name, "weight": round(share, 6), "q": round(reached, 6)} for name, share, reached in parts)
     return HeadFit(chosen.head, held, q, direct, learnt, trials)
 

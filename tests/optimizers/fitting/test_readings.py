@@ -46,10 +46,10 @@ def test_the_report_says_what_weighs(compiled: ReadingsJudge) -> None:
     assert said["selected"]["q"] > 2.5  # of left-out training rows
     by_name = {one["name"]: one for one in said["readings"]}
     assert sum(one["weight"] for one in by_name.values()) == pytest.approx(1, abs=1e-3)
-    assert by_name["labels"]["q"] > 2.5 > 1 > by_name["own score"]["q"]
-    assert by_name["experience"]["weight"] > 0 and by_name["experience"]["q"] > 0
+    assert by_name["with the labels"]["q"] > 2.5 > 1 > by_name["own score alone"]["q"]
+    assert by_name["experience alone"]["weight"] > 0 and by_name["experience alone"]["q"] > 0
     (note,) = [note for note in compiled.report.notes if "of what moves a score comes from these labels" in note]
-    assert f"{by_name['labels']['weight']:.0%}" in note
+    assert f"{by_name['with the labels']['weight']:.0%}" in note
     assert set(said["surface"]) == set(said["heldout"])
     assert compiled.provenance["surface"] == said["surface"]
 
