@@ -65,9 +65,9 @@ def fit_head(table: Readings, human: Vector, experience: Experience, *, within: 
     chosen = weigh(table, human, experience, within=within)
     held = nested(lambda t, y: weigh(t, y, experience, within=within).head, table, human, seed=seed)
     taught, expected = (head(table) for head in (chosen.learnt, chosen.head + chosen.learnt.scaled(-1.0)))
-    learnt = float(np.std(taught) / max(np.std(taught) + np.std(expected), 1e-9))
-    own = np.nan_to_num(table.columns([DIRECT])[:, 0])
-    direct, known, q = (agreement(scores, human) for scores in (own, expected, held))
+    moved = [float(np.std(part)) for part in (taught, expected)]
+    learnt = moved[0] / max(sum(moved), 1e-9)
+    direct, known, q = (agreement(x, human) for x in (np.nan_to_num(table.columns([DIRECT])[:, 0]), expected, held))
     parts = (("own score alone", 0.0, direct), ("experience alone", 1 - learnt, known), ("with the labels", learnt, q))
     trials = tuple({"name": name, "weight": round(share, 6), "q": round(reached, 6)} for name, share, reached in parts)
     return HeadFit(chosen.head, held, q, direct, learnt, trials)
