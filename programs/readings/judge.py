@@ -34,7 +34,7 @@ from .passages import INSTRUCTIONS, Text
 DIRECT = "direct"
 _WORDS_SHOWN = 3
 #: With fewer rows, or fewer groups, no head is fitted.
-FEWEST_ROWS, FEWEST_GROUPS = 5, 3
+FEWEST_ROWS, FEWEST_GROUPS = 3, 3
 GENERAL = INSTRUCTIONS["general"]
 
 

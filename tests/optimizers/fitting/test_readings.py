@@ -92,7 +92,7 @@ def fewer(documents: int, per_document: int) -> tuple[Labels, Labels]:
     return replace(every, rows=tuple(train)), replace(every, rows=tuple(rest))
 
 
-@pytest.mark.parametrize(("documents", "per_document"), [(4, 1), (2, 7)], ids=["rows", "groups"])
+@pytest.mark.parametrize(("documents", "per_document"), [(2, 1), (2, 7)], ids=["rows", "groups"])
 def test_too_few_labels_keep_the_direct_score_and_say_so(documents: int, per_document: int, lm: Any) -> None:
     train, heldout = fewer(documents, per_document)
     judge = js.compile(ReadingsJudge("fluency"), train, lm=lm, heldout=heldout)
@@ -104,7 +104,7 @@ def test_too_few_labels_keep_the_direct_score_and_say_so(documents: int, per_doc
 
 
 def test_just_enough_labels_are_weighed(lm: Any) -> None:
-    train, heldout = fewer(5, 1)
+    train, heldout = fewer(3, 1)
     assert "head" in js.compile(ReadingsJudge("fluency"), train, lm=lm, heldout=heldout).fitted()
 
 
