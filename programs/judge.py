@@ -377,7 +377,7 @@ class Judge(Quiet):
         return next((p.lm for p in self.predictors() if p.lm is not None), None) or self.own_lm
 
     def begin(self) -> None:
-        """Take what is known before there are labels, where a kind of judge knows anything. Raises ModelError."""
+        """Prepare to score without labels; only a judge that has experience does anything. Raises ModelError."""
 
     def set_lm(self, lm: str | LanguageModel | Any) -> None:
         """Use another model, a name or what `language_model` takes, for every step. Raises ModelError."""

@@ -24,7 +24,7 @@ from ..examples import Vector, rows_of
 
 #: (one, other): whether candidate `one` clearly beats candidate `other`.
 Beats = Callable[[int, int], bool]
-#: With fewer documents (groups) their resamples say too little of the noise: what is left of the bias is above .1.
+#: With fewer documents (groups) their resamples say too little of the noise: a bias of .09 is left with 8.
 FEWEST_GROUPS = 15
 #: How much noise is added to the choice, as a share of the variance that Q has on these rows: as if it were made on
 #: 1 / (1 + MORE) of them. Less is less biased where candidates differ, and varies more.

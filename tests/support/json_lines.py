@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-#: The fixture rows_file: rows_file(48) makes a file of so many rows.
+#: The fixture rows_file: rows_file(48) makes a file of 48 rows.
 Rows = Callable[..., Path]
 
 

@@ -150,7 +150,8 @@ def estimate(
     weight = sum(float(s.a @ s.b) for s in sums) / size if size > 0 else 0.0
     # Of one system's documents the weight takes a degree of freedom; three have none to spare.
     lost = int(len(sums) == 1 and size > 0)
-    weight, lost = (0.0, 0) if lost and sums[0].clusters <= 3 else (weight, lost)
+    if lost and sums[0].clusters <= 3:
+        weight, lost = 0.0, 0
     labelled = len(np.unique(doc[~np.isnan(y)]))
     if labelled < FEW_DOCUMENTS:
         notes.append(f"only {labelled} documents have human scores: the intervals are wide, and approximate at best")
@@ -268,7 +269,7 @@ def _ranked(
 
 
 def _chosen_by_score(f: Vector, y: Vector, sys: Codes, doc: Codes) -> float:
-    """p of the labelled rows having other judge scores than the rest, by documents' means, the systems' taken away."""
+    """p of labelled documents having other judge scores than the rest; the systems' own means are taken away."""
     f = f.copy()
     for s in np.unique(sys):
         own = sys == s

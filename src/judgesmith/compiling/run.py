@@ -81,7 +81,7 @@ class Setup:
 
     @classmethod
     def unlabelled(cls, method: str | None, lm: str | None, options: Iterable[str] = ()) -> Setup:
-        """The same of a judge without labels."""
+        """What is best for a judge without labels, where no method is asked for."""
         names = list(options)
         able = _readable(lm, names) and all(map(cls(READ, None).takes, names))
         return cls(method or (READ if able else COMPARING), None)
