@@ -86,7 +86,7 @@ class HeadFit:
     """Q of the first reading alone."""
     learnt: float
     """The share of the scores' movement that these rows taught; the rest is experience."""
-    trials: tuple[dict[str, Any], ...]
+    parts: tuple[dict[str, Any], ...]
     """Name, share and Q of what the head is made of."""
 
 

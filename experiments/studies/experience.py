@@ -134,9 +134,9 @@ def fit_experience(tasks: Sequence[Task], card: Card, model: str = "") -> Experi
     for task in tasks:
         rows[task.family] += len(task.scores)
     of_family = Counter(task.family for task in tasks)
-    counts = {family: FAMILY_ROWS * np.sqrt(number) for family, number in of_family.items()}
-    scale = FAMILY_ROWS / np.mean(list(counts.values()))
-    weights = np.concatenate([np.full(len(t.scores), counts[t.family] * scale / rows[t.family]) for t in tasks])
+    one = FAMILY_ROWS / np.mean([np.sqrt(number) for number in of_family.values()])
+    weight = {family: one * np.sqrt(number) / rows[family] for family, number in of_family.items()}
+    weights = np.concatenate([np.full(len(task.scores), weight[task.family]) for task in tasks])
     shares = np.array([1 / of_family[task.family] for task in tasks]) / len(of_family)
     names = tuple(n for n in tasks[0].table.names if all(n in task.table.names for task in tasks))
     parts = _part([t.table.columns(names) for t in tasks], wanted, weights, shares, NUMBERS_CLIP, NUMBERS_PENALTY)
@@ -190,16 +190,16 @@ def _part(
 @dataclass(frozen=True)
 class Worth:
     """Q of one task on groups without a label, means over draws; NaN where the task is too small. zero_shot: the
-    model's own score; likelihood: log p alone; none: by experience alone. by_labels: with experience, without it, the
-    share of human scores in the 90 % interval of the fitted model; of permuted labels with experience (nested and
-    fresh)."""
+    model's own score; likelihood: log p alone; unlabelled: by experience alone. by_labels: with experience, without
+    it, the share of human scores in the 90 % interval of the fitted model; of permuted labels with experience (nested
+    and fresh)."""
 
     task: str
     family: str
     rows: int
     zero_shot: float
     likelihood: float
-    none: float
+    unlabelled: float
     by_labels: Mapping[int, tuple[float, float, float]]
     permuted: tuple[float, float]
     seconds: float
@@ -226,7 +226,7 @@ def draw(members: Sequence[Any], labels: int, number: int) -> tuple[NDArray[np.i
 def worth(task: Task, known: Experience, draws: int, sizes: Sequence[int] = SIZES) -> Worth:
     """known: of other families."""
     table, scores = task.table, task.scores
-    head = known.without(DIRECT).head()
+    head = known.head(set(table.names) - {DIRECT}, table.states)
     by_labels, seconds = {}, [0.0]
     permuted: list[tuple[float, float]] = []
     for size in sizes:

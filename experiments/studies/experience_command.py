@@ -73,5 +73,5 @@ def _show(found: list[Worth]) -> None:
     )
     for one in found:
         of = [one.by_labels[size][0] if size in one.by_labels else float("nan") for size in SIZES]
-        table.add(one.task, one.zero_shot, one.likelihood, one.none, *of)
+        table.add(one.task, one.zero_shot, one.likelihood, one.unlabelled, *of)
     table.show(wide())

@@ -12,14 +12,15 @@ Source: Gaussian processes with linear kernels (Rasmussen and Williams 2006, §2
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import scipy
 
+from ...agreement.correlation import Codes
 from ...programs.readings.experience import Experience
-from ...programs.readings.head import LinearHead, Matrix, Readings, Vector
+from ...programs.readings.head import LinearHead, Matrix, Readings, Vector, over
 from .folds import numbered
 
 #: A reading whose spread is below this share of its size is constant.
@@ -35,14 +36,14 @@ DOCUMENT, WITHIN = 0.05, 5.0
 @dataclass(frozen=True)
 class Sizes:
     """How large each part of a score may be, in standard deviations of the human scores (experience) or as variances.
-    likely: the logarithm of how likely these sizes are before the labels are seen."""
+    log_prior: of these sizes, before the labels are seen."""
 
     experience: float
     own: float
     numbers: float
     states: float
     noise: float
-    likely: float = 0.0
+    log_prior: float = 0.0
 
 
 #: Experience that fits, or less; an own score that is one reading of many, up to one that says nearly all.
@@ -87,7 +88,7 @@ class _Block:
         own = (centred**2).sum(axis=0)
         scales = np.sqrt((own + rows * spreads**2) / (counts + rows))
         scales = np.where(scales > FLAT * np.maximum(np.abs(means), 1e-3), scales, 0.0)
-        return cls(means, scales, _over(centred, scales), expected)
+        return cls(means, scales, over(centred, scales), expected)
 
 
 def gaussian(
@@ -103,8 +104,8 @@ def gaussian(
     wanted, unit = target(scores, 2 * experience.points)
     kernels = _kernels(table, numbers, states, own)
     expected = np.sum([block.z @ block.expected for block in (numbers, *states.values())], axis=0)
-    same = groups[:, None] == groups[None, :]
-    fits = [_fit(sizes, kernels, expected, same, wanted, within) for sizes in SIZES]
+    shared = LEVEL + (WITHIN if within else DOCUMENT) * (groups[:, None] == groups)
+    fits = [_fit(sizes, kernels, shared, expected, groups, wanted) for sizes in SIZES]
     evidence = np.array([fit.evidence for fit in fits])
     shares = np.exp(evidence - evidence.max())
     shares /= shares.sum()
@@ -123,15 +124,9 @@ def gaussian(
 # Its parts ------------------------------------------------------------------------------------------------------------
 
 
-def _over(values: Matrix, scales: Vector) -> Matrix:
-    return np.where(scales > 0, values / np.where(scales > 0, scales, 1.0), 0.0)
-
-
 def _blocks(table: Readings, experience: Experience) -> tuple[_Block, dict[str, _Block]]:
-    known = experience.numbers
-    nothing = (0.0, 0.0, 0.0)
-    spreads = np.array([known.get(name, nothing)[1] for name in table.names])
-    weights = np.array([known.get(name, nothing)[2] for name in table.names])
+    known = [experience.numbers.get(name, (0.0, 0.0, 0.0)) for name in table.names]
+    _, spreads, weights = np.array(known).reshape(-1, 3).T
     numbers = _Block.of(table.values, spreads, weights)
     states = {}
     for block, values in table.states.items():
@@ -181,16 +176,18 @@ class _Fit:
     variance: Vector
 
 
-def _fit(sizes: Sizes, kernels: _Kernels, expected: Vector, same: Matrix, wanted: Vector, within: bool) -> _Fit:
+def _fit(sizes: Sizes, kernels: _Kernels, shared: Matrix, expected: Vector, groups: Codes, wanted: Vector) -> _Fit:
+    """shared: the covariance by level and document."""
     linear = kernels.of(sizes)
-    whole = linear + LEVEL + (WITHIN if within else DOCUMENT) * same + sizes.noise * np.eye(len(wanted))
+    whole = linear + shared + sizes.noise * np.eye(len(wanted))
     rest = wanted - sizes.experience * expected
     factor = scipy.linalg.cho_factor(whole, lower=True)
     inverse = scipy.linalg.cho_solve(factor, np.eye(len(wanted)))
     dual = inverse @ rest
-    evidence = sizes.likely - 0.5 * float(rest @ dual) - float(np.log(np.diag(factor[0])).sum())
+    evidence = sizes.log_prior - 0.5 * float(rest @ dual) - float(np.log(np.diag(factor[0])).sum())
     left_out, variance = np.zeros(len(wanted)), np.zeros(len(wanted))
-    for out in np.unique(same, axis=0).astype(bool):  # what a fit without the group gives, from the whole one's inverse
+    for code in range(int(groups.max()) + 1):  # what a fit without the group gives, from the whole one's inverse
+        out = groups == code
         own = np.linalg.inv(inverse[np.ix_(out, out)])
         others = dual[~out] - inverse[np.ix_(~out, out)] @ own @ dual[out]
         left_out[out] = sizes.experience * expected[out] + linear[np.ix_(out, ~out)] @ others
@@ -205,23 +202,15 @@ def _learnt(
     if own in names:
         at = names.index(own)
         weights[at] += sizes.own * float(numbers.z[:, at] @ dual)
-    of_states = {
+    inner = {
         name: sizes.states / (block.z.shape[1] * len(states)) * (block.z.T @ dual) for name, block in states.items()
     }
-    return _head(names, numbers, states, weights, of_states)
+    return _head(names, numbers, states, weights, inner)
 
 
 def _head(
-    names: tuple[str, ...],
-    numbers: _Block,
-    states: Mapping[str, _Block],
-    weights: Vector,
-    of_states: Mapping[str, Vector],
+    names: Sequence[str], numbers: _Block, states: Mapping[str, _Block], weights: Vector, inner: Mapping[str, Vector]
 ) -> LinearHead:
-    slopes = _over(weights, numbers.spreads)
-    of_numbers = {n: (float(m), float(w)) for n, m, w in zip(names, numbers.means, slopes, strict=True)}
-    blocks = {}
-    for name, block in states.items():
-        slope = _over(of_states[name], block.spreads)
-        blocks[name] = (float(block.means @ slope), slope)
-    return LinearHead(0.0, of_numbers, blocks)
+    of_numbers = zip(names, numbers.means.tolist(), numbers.spreads.tolist(), weights.tolist(), strict=True)
+    blocks = {name: (block.means, block.spreads, inner[name]) for name, block in states.items()}
+    return LinearHead.of_standardised({name: (m, s, w) for name, m, s, w in of_numbers}, blocks)

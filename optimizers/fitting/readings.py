@@ -68,9 +68,9 @@ def fit_head(table: Readings, human: Vector, experience: Experience, *, within: 
     moved = [float(np.std(part)) for part in (taught, expected)]
     learnt = moved[0] / max(sum(moved), 1e-9)
     direct, known, q = (agreement(x, human) for x in (np.nan_to_num(table.columns([DIRECT])[:, 0]), expected, held))
-    parts = (("own score alone", 0.0, direct), ("experience alone", 1 - learnt, known), ("with the labels", learnt, q))
-    trials = tuple({"name": name, "weight": round(share, 6), "q": round(reached, 6)} for name, share, reached in parts)
-    return HeadFit(chosen.head, held, q, direct, learnt, trials)
+    named = (("own score alone", 0.0, direct), ("experience alone", 1 - learnt, known), ("with the labels", learnt, q))
+    parts = tuple({"name": name, "weight": round(share, 6), "q": round(reached, 6)} for name, share, reached in named)
+    return HeadFit(chosen.head, held, q, direct, learnt, parts)
 
 
 def surface_percents(train: Sequence[dspy.Example], heldout: Sequence[dspy.Example]) -> Vector:

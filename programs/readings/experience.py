@@ -7,6 +7,7 @@ hidden states of a model holds for its file alone; what was learnt from its numb
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -58,19 +59,12 @@ class Experience(parts.Options):
     numbers: dict[str, tuple[Number, Number, Number]] = Field(default_factory=dict, max_length=2_000)
     states: dict[str, StateExperience] = Field(default_factory=dict, max_length=64)
 
-    def without(self, name: str) -> Experience:
-        """The same without one reading."""
-        return self.model_copy(update={"numbers": {known: of for known, of in self.numbers.items() if known != name}})
-
-    def head(self) -> LinearHead:
-        """The score of a judge without labels, in percent."""
-        weights = {n: (mean, weight / spread) for n, (mean, spread, weight) in self.numbers.items() if spread > 0}
-        states = {}
-        for name, block in self.states.items():
-            spreads = np.array(block.spreads)
-            slope = np.where(spreads > 0, np.array(block.weights) / np.where(spreads > 0, spreads, 1.0), 0.0)
-            states[name] = (float(np.array(block.means) @ slope), slope)
-        return LinearHead(0.0, weights, states).scaled(self.points, self.level)
+    def head(self, names: Collection[str], blocks: Collection[str]) -> LinearHead:
+        """The score, in percent, of a judge without labels that has these readings and these blocks of states."""
+        numbers = {name: of for name, of in self.numbers.items() if name in names}
+        parts_of = {name: (of.means, of.spreads, of.weights) for name, of in self.states.items() if name in blocks}
+        states = {name: (np.array(m), np.array(s), np.array(w)) for name, (m, s, w) in parts_of.items()}
+        return LinearHead.of_standardised(numbers, states).scaled(self.points, self.level)
 
 
 def experience_of(model: str, name: str = "") -> Experience:

@@ -62,6 +62,11 @@ class Readings:
         return self.values[:, [self.names.index(name) for name in names]]
 
 
+def over(values: Matrix, spreads: Vector) -> Matrix:
+    """values / spreads, and 0 where nothing varies."""
+    return np.divide(values, spreads, out=np.zeros(values.shape), where=spreads > 0)
+
+
 class StateWeights(parts.Options):
     """Weights of a block's dimensions, and what is taken off their sum."""
 
@@ -108,6 +113,16 @@ class LinearHead:
                 raise OptionError(f"the table has no states {block!r}; it has {', '.join(table.states) or 'none'}")
             result[block] = table.states[block].astype(np.float64) @ weights - offset
         return result
+
+    @classmethod
+    def of_standardised(
+        cls, numbers: Mapping[str, tuple[float, float, float]], states: Mapping[str, tuple[Vector, Vector, Vector]]
+    ) -> Self:
+        """From weights of standardised readings: name -> (mean, spread, weight), block -> the same of its dimensions.
+        What does not vary has no weight."""
+        weights = {name: (mean, w / spread if spread > 0 else 0.0) for name, (mean, spread, w) in numbers.items()}
+        slopes = {block: (means, over(weight, spreads)) for block, (means, spreads, weight) in states.items()}
+        return cls(0.0, weights, {block: (float(means @ slope), slope) for block, (means, slope) in slopes.items()})
 
     def scaled(self, factor: float, shift: float = 0.0) -> LinearHead:
         """factor x this head + shift."""

@@ -82,8 +82,8 @@ class ReadingsJudge(DirectScorer):
         surface: bool = option(True, "Length, overlap and repetition may have a weight, too; their share is shown.")
         experience: str = option(
             "",
-            "What is known before labels: a file of `judgesmith study experience`, or none; empty: what judgesmith "
-            "brings, learnt from public ratings.",
+            "Experience to start from: a file that `judgesmith study experience` wrote, or none; empty: the one that "
+            "judgesmith brings, learnt from public ratings.",
             added=True,
             max_length=400,
         )
@@ -163,9 +163,10 @@ class ReadingsJudge(DirectScorer):
 
     def begin(self) -> None:
         """Score by experience alone, which needs no call. Raises ModelError."""
-        known = self.experience_with(self.lm).without(DIRECT)
+        known = self.experience_with(self.lm)
         if known.numbers:
-            self.take(known.head(), self.opened(self.lm).model)
+            row = self.read(Item(source="A source.", output="An output."), self.lm)  # what it has readings of
+            self.take(known.head(row.numbers, row.states), self.opened(self.lm).model)
 
     # -- judging
 
@@ -234,8 +235,8 @@ class ReadingsJudge(DirectScorer):
             "is moved, in percent (standard deviation): "
             + ", ".join(f"{name} {points:.1f}" for name, points in moved.items())
         )
-        details = {"q": round(fit.q, 6), "readings": list(fit.trials), "influence": moved}
-        return Refinement(self.kind, percents, details, changed=changed, candidate=self.kind, weights=fit.trials)
+        details = {"q": round(fit.q, 6), "readings": list(fit.parts), "influence": moved}
+        return Refinement(self.kind, percents, details, changed=changed, candidate=self.kind, weights=fit.parts)
 
     def take(self, head: LinearHead, model: str) -> None:
         """Score by this head from now on. model: whose readings it was fitted to (`Opened.model`)."""

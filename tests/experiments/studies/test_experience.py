@@ -52,7 +52,7 @@ def learnt(lm: Any, tmp_path: Path) -> Path:
     assert done.exit_code == 0, done.output
     said = json.loads(done.stdout.splitlines()[-1])
     for task in said["tasks"]:
-        assert task["none"] > 2.5 > abs(task["zero_shot"])
+        assert task["unlabelled"] > 2.5 > abs(task["zero_shot"])
         assert task["by_labels"]["8"][0] > 2.5
     return Path(said["experience"])
 
@@ -107,3 +107,10 @@ def test_few_labels_come_from_as_many_documents() -> None:
     assert len(train) == len({members[i] for i in train}) == 8
     assert len(left) == 80 - 32 and not {members[i] for i in train} & {members[i] for i in left}
     assert len({members[i] for i in draw(members, 20, 0)[0]}) == 5
+
+
+@pytest.mark.parametrize("options", [{"surface": False}, {"layers": 0}])
+def test_a_judge_without_labels_weighs_only_what_it_reads(options: dict[str, Any], lm: Any, learnt: Path) -> None:
+    judge = ReadingsJudge("overall", experience=str(learnt), lm=lm[0], **options)
+    judge.begin()
+    assert judge.score("A source.", "w1 w2 x3").failure is None
