@@ -37,7 +37,12 @@ PUBLISHED = [
     ("openlgauge/figure-5", "Gemma 2 27B", "QAGS-CNN/DM", [0.646]),
     ("openlgauge/figure-6", "all five annotators", "coherence", [0.604]),
     ("openlgauge/figure-8", "Llama 3.1 Nemotron 70B", "groundedness", [0.791]),
-    ("openlgauge/table-18", "ensemble", "simplicity", [0.77]),
+    ("openlgauge/table-18", "ensemble", "simplicity", [0.77]), ("openlgauge/figure-4", "Gemma 2 27B", "meaning", [0.769]),
+    ("openlgauge/table-14", "ensemble", "SFHOT naturalness", [0.341]),
+    ("openlgauge/table-15", "OpeNLGauge, distilled", "relevance", [0.523, 0.498, 0.4]),
+    ("openlgauge/figure-7", "all five annotators", "complexity", [0.489]),
+    ("openlgauge/figure-9", "Qwen 2.5 72B", "SFRES informativeness", [0.226]),
+    ("pairwise/table-1", "ours", "HANNA complexity", [0.49]), ("pairwise/table-4", "G-Eval", "fluency", [0.26]),
 ]  # fmt: skip
 
 
