@@ -32,9 +32,9 @@ Rewriting = Literal["entities", "grammar", "rephrase"]
 TRIES = 3
 _AMOUNT: Mapping[tuple[str, str], str] = {
     ("entities", "minor"): "exactly one of them",
-    ("entities", "major"): "as many as there are, at least three",
+    ("entities", "major"): "one or more, as many as matter to what the text says",
     ("grammar", "minor"): "exactly one",
-    ("grammar", "major"): "at least four",
+    ("grammar", "major"): "two or more",
 }
 _WORD = re.compile(r"\w+(?:['’.,:-]\w+)*")
 _LENGTH = {"entities": (0.7, 1.5), "grammar": (0.8, 1.25), "rephrase": (0.5, 2.0)}
