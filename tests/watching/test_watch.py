@@ -13,9 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from json_lines import Rows, write
 
-from judgesmith.agreement import drift
-from judgesmith.agreement.drift import more_failed, new_rows, rank_p, same_rows, threshold
-from judgesmith.watching import history
+from judgesmith.watching import drift, history
+from judgesmith.watching.drift import more_failed, new_rows, rank_p, same_rows, threshold
 
 
 @pytest.fixture

@@ -44,7 +44,7 @@ class Traffic(_Part):
 
 
 class Found(_Part):
-    """What a test found; see `agreement.drift.Finding`. alarm: p is at most the look's threshold."""
+    """What a test found; see `drift.Finding`. alarm: p is at most the look's threshold."""
 
     name: Short
     p: Number | None

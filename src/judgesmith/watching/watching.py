@@ -12,9 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import parts
-from ..agreement import drift
 from ..agreement.correlation import Vector
-from ..agreement.drift import Finding
 from ..agreement.resampling import Measure, bootstrap_q
 from ..datasets.records import OVERALL, Row
 from ..errors import LabelsError, OptionError
@@ -28,6 +26,8 @@ from ..running.journal import alone
 from ..running.plain import finite
 from ..signatures.values import Item, Verdict
 from ..tables import Column, Table
+from . import drift
+from .drift import Finding
 from .history import Agreement, Found, Run, Traffic, append, epoch, read
 
 #: Last runs that are taken together, too, to find what changes slowly or by little.

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from .correlation import Vector
+from ..agreement.correlation import Vector
 
 Matrix = npt.NDArray[np.float64]
 Alternative = Literal["greater", "two-sided"]
