@@ -34,8 +34,9 @@ from ..programs.readings.opening import offer
 from ..programs.refining import Refinement
 from ..signatures.values import Scale
 from .budget import Budget, BudgetShare
-from .examples import agreement, clearly, difference, examples_of, score_rows
+from .examples import Vector, agreement, clearly, difference, examples_of, groups, score_rows
 from .findings import Findings, Measured
+from .fitting.folds import folds
 from .fitting.outcome import fit_decision, fit_preference
 from .fitting.weights import Training, refine
 from .report import CompileReport, Fitted, FormTrial, Parts, Plan
@@ -312,11 +313,32 @@ class Compiler:
             training = Training(examples, scored.verdicts, scored.percents, search.objective, seed, self.progress)
             refined = refine(program, training)
         zero_shot = student.copy_for(calibration=Calibration.fit(record.zero_shot.percents, train.scores, scale))
-        fitted = Fitted(program, zero_shot, record, inference, forms, tuple(refined), plan.dearer or dearer)
+        left_out = None if plan.parts.crossed else self._left_out(search, forms, refined, examples)
+        fitted = Fitted(program, zero_shot, record, inference, forms, tuple(refined), plan.dearer or dearer, left_out)
         program.calibration = Calibration.fit(fitted.percents, train.scores, scale)
         program.decision = fit_decision(fitted.percents, train)
         program.preference = fit_preference(fitted.percents, train)
         return fitted
+
+    def _left_out(
+        self, search: DemonstrationSearch, forms: Sequence[FormTrial], refined: Sequence[Refinement],
+        examples: Sequence[dspy.Example],
+    ) -> Vector | None:  # fmt: skip
+        """`Fitted.left_out`: form and candidate are chosen again without each fold of the training rows."""
+        assert search.record is not None
+        if len(forms) < 2 and len(search.record.tried) < 2:
+            return None
+        if any(r.changed for r in refined) or len(set(groups(examples))) < 2:
+            return np.full(len(examples), math.nan)
+        scores, settled = search.left_out(examples), max(forms, key=FormTrial.preference, default=None)
+        for out in folds(groups(examples), seed=search.seed) if settled else ():
+            rest = np.setdiff1d(np.arange(len(examples)), out)
+            kept = [examples[i] for i in rest.tolist()]
+            by: dict[str, Any] = {"objective": search.objective, "seed": search.seed, "rounds": 0}
+            again = [replace(form, agreement=agreement(form.percents[rest], kept, **by)) for form in forms]
+            best = max(zip(again, forms, strict=True), key=lambda pair: pair[0].preference())[1]
+            scores[out] = scores[out] if best is settled else best.percents[out]
+        return scores
 
     def _settle(
         self, student: Judge, examples: Sequence[dspy.Example], by: Objective, more: Mapping[str, Any], inferred: bool

@@ -189,7 +189,7 @@ class Findings:
     @cached_property
     def sureness(self) -> Sureness | None:
         """How sure the judge's scores are: from the held-out rows, and from the training rows where these were not held
-        out in another fold."""
+        out in another fold, by what was chosen and mapped without them."""
         judged = [_heldout(part) for part in self.parts]
         return self._sureness(judged if self.folds else [*judged, self._training()])
 
@@ -199,7 +199,8 @@ class Findings:
         return fit_sureness(percent, score, human, groups, Scale(*self.labels.scale))
 
     def _training(self) -> Judged:
-        percents, train = self.parts[0].fitted.percents, self.parts[0].split.train
+        fitted, train = self.parts[0].fitted, self.parts[0].split.train
+        percents = fitted.percents if fitted.left_out is None else fitted.left_out
         scores = calibrated_without(percents, train.scores, train.groups, Scale(*train.scale), seed=self.seed)
         return percents, scores, train.scores, train.groups
 

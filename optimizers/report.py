@@ -84,6 +84,9 @@ class Fitted:
     refined: tuple[Refinement, ...] = ()
     dearer: str | None = None
     """How a form that takes more calls a row did, where there is one."""
+    left_out: Vector | None = field(default=None, repr=False)
+    """Raw scores of the training rows, each by what the rows of other folds choose, for what is said of errors to come;
+    None: they were not chosen on, and are `percents`. NaN where a choice cannot be made again."""
 
     @property
     def percents(self) -> Vector:

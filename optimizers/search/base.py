@@ -12,7 +12,7 @@ import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -31,7 +31,20 @@ from ...programs.models.lm import LanguageModel
 from ...programs.outcome import Calibration
 from ...programs.progress import Progress, Silent
 from ...signatures.values import Scale, Verdict
-from ..examples import Scored, agreement, as_rated, clearly, difference, humans, item_of, refuse_overlap, score_rows
+from ..examples import (
+    Scored,
+    Vector,
+    agreement,
+    as_rated,
+    clearly,
+    difference,
+    groups,
+    humans,
+    item_of,
+    refuse_overlap,
+    score_rows,
+)
+from ..fitting.folds import folds
 from .racing import CHANCE, Rows, blocks, chance
 from .selection import Contest, Correction, Entrant, corrected
 
@@ -400,6 +413,26 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
             f"{best.candidate.name} had the highest {self.objective.label} ({best.candidate.agreement.value:.2f}) but "
             f"did not clearly beat {chosen.candidate.name} ({chosen.candidate.agreement.value:.2f}), which {needs}"
         )
+
+    def left_out(self, rows: Sequence[dspy.Example]) -> Vector:
+        """Each row's raw score by the candidate that the rows of the other folds (whole groups) choose. What was chosen
+        on a row agrees with it too well for its errors to tell those to come. Raises OptionError for a single group."""
+        assert self.record is not None
+        finished, scores = _finished(self.record.tried), np.full(len(rows), math.nan)
+        for out in folds(groups(rows), seed=self.seed):
+            kept = np.setdiff1d(np.arange(len(rows)), out)
+            rest = [rows[i] for i in kept.tolist()]
+            parts = [self._part(trial, kept, rest) for trial in finished]
+            chosen, _ = self.choose(parts, rest)
+            scores[out] = next(t for t, part in zip(finished, parts, strict=True) if part is chosen).scored.percents[
+                out
+            ]
+        return scores
+
+    def _part(self, trial: Trial, kept: Rows, rest: Sequence[dspy.Example]) -> Trial:
+        scored = Scored((), trial.scored.percents[kept])
+        reached = agreement(scored.percents, rest, objective=self.objective, seed=self.seed, rounds=0)
+        return replace(trial, candidate=replace(trial.candidate, agreement=reached), scored=scored)
 
     def _corrected(self, tried: Sequence[Trial], chosen: Trial, rows: Sequence[dspy.Example]) -> Correction | None:
         """The chosen one's value after correction, by the rule that `choose` goes by; None where another one chose."""

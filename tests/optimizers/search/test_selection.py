@@ -13,13 +13,16 @@ from planted import guessing, planted_labels
 from rated import rated
 
 import judgesmith as js
+from judgesmith.agreement.conformal import coverage_of
 from judgesmith.agreement.objectives import Q as Sum
 from judgesmith.optimizers.examples import Scored, agreement, rows_of
-from judgesmith.optimizers.search.base import Candidate, Trial, better, unfit
+from judgesmith.optimizers.fitting.outcome import calibrated_without, fit_sureness
+from judgesmith.optimizers.search.base import Candidate, SearchRecord, Trial, better, unfit
 from judgesmith.optimizers.search.random import CorrelationRandomSearch
 from judgesmith.optimizers.search.selection import Contest, Entrant, corrected
 from judgesmith.programs.pointwise.direct import DirectScorer
-from judgesmith.signatures.values import Verdict
+from judgesmith.programs.outcome import Calibration
+from judgesmith.signatures.values import Scale, Verdict
 from judgesmith.testing.scripted import scripted_models
 
 Table = np.ndarray[Any, Any]
@@ -222,3 +225,26 @@ def test_one_that_was_dropped_on_the_way_is_never_chosen_but_counts() -> None:
     assert found is not None
     assert found[0] == (int(order[-2]) if first else first)
     assert found[1].candidates == 4
+
+
+def test_errors_to_come_are_told_by_rows_that_a_choice_was_not_made_on() -> None:
+    covered, scale = [], Scale(0, 100)
+    for seed in range(30):
+        human = np.random.default_rng([seed, 7]).normal(size=340)
+        table, new = noisy(human[:40], 16, 0.5, seed).clip(0, 100), slice(40, None)
+        people, names = 50 + 15 * human, list(map(str, range(40)))
+        search, examples = CorrelationRandomSearch(sure=0.0, seed=seed), rated(human[:40], 1)
+        trials = tried(table, examples)
+        chosen, _ = search.choose(trials, examples)
+        search.record = SearchRecord(tuple(trials), chosen)
+        score = Calibration.fit(chosen.scored.percents, people[:40], scale)
+        fresh = noisy(human[new], 1, 0.5, seed + 99)[0].clip(0, 100)
+        for percents in (chosen.scored.percents, search.left_out(examples)):
+            sure = fit_sureness(
+                percents, calibrated_without(percents, people[:40], names, scale), people[:40], names, scale
+            )
+            assert sure is not None
+            ends = [sure.interval(p, score(p), scale) for p in fresh.tolist()]
+            covered.append(coverage_of([i.low for i in ends if i], [i.high for i in ends if i], people[new]))
+    chosen_on, left_out = np.reshape(covered, (-1, 2)).mean(axis=0)
+    assert chosen_on < 0.87 < 0.88 < left_out < 0.94
