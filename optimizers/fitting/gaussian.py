@@ -59,8 +59,10 @@ SIZES = (
 @dataclass(frozen=True)
 class Fitted:
     """head: for a row's score, on the scale of the labels. left_out: each training row's score by what the rows of
-    other groups say, without the level. deviation: the standard deviation of such a score's error, noise included, by
-    the model itself. learnt: the part of the head that the labels taught; the rest is experience."""
+    other groups say, without the level. Since the sizes are weighed by all labels, its Q is -.01 to .31 on noise (8 or
+    40 rows, documents alike or not; 150 repeats, ± .05 to .11), where that of `nested` is 0. deviation: the standard
+    deviation of such a score's error, noise included, by the model itself. learnt: the part of the head that the labels
+    taught; the rest is experience."""
 
     head: LinearHead
     left_out: Vector
@@ -118,7 +120,7 @@ def gaussian(
     base = float(scores.mean() - head(table).mean())
     left_out = shares @ np.array([fit.left_out for fit in fits])
     deviation = np.sqrt(shares @ np.array([fit.variance for fit in fits]))
-    return Fitted(head.scaled(1.0, base), unit * left_out, unit * deviation, learnt)
+    return Fitted(head.scaled(1.0, base).held_to(table), unit * left_out, unit * deviation, learnt)
 
 
 # Its parts ------------------------------------------------------------------------------------------------------------

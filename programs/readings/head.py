@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -16,6 +16,8 @@ from ...errors import OptionError
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 Number = Annotated[float, Field(ge=-1e100, le=1e100)]
+#: A reading may leave the range of n training rows by this many nths of it (experiments/results/intervals.md).
+SPARE_ROWS = 10.0
 
 
 @dataclass(frozen=True)
@@ -76,12 +78,14 @@ class StateWeights(parts.Options):
 
 class HeadData(parts.Options):
     """A head as a saved judge holds it. model: SHA-256 of the file (or the name of the served model) whose readings it
-    was fitted to. weights: reading -> (its mean among the training rows, points of percent for each unit above it)."""
+    was fitted to. weights: reading -> (its mean among the training rows, points of percent for each unit above it).
+    limits: the least and the most that a reading, or a block of states, adds to a score."""
 
     model: Annotated[str, Field(max_length=400)]
     base: Number
     weights: Annotated[dict[str, tuple[Number, Number]], Field(max_length=2_000)]
     states: Annotated[dict[str, StateWeights], Field(max_length=64)]
+    limits: Annotated[dict[str, tuple[Number, Number]], Field(max_length=2_100, default_factory=dict)]
 
 
 @dataclass(frozen=True)
@@ -89,12 +93,14 @@ class LinearHead:
     """base + the sum over readings of weight x (reading - mean) + the sum over blocks of states x weights - offset.
 
     weights: name -> (mean, weight). states: block -> (offset, weights), one weight a dimension. A reading that is
-    missing in a row counts as its mean, so that it adds nothing.
+    missing in a row counts as its mean, so that it adds nothing. limits: the least and the most that a reading or a
+    block adds; sums and multiples of heads have none.
     """
 
     base: float
     weights: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     states: Mapping[str, tuple[float, Vector]] = field(default_factory=dict)
+    limits: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def __call__(self, table: Readings) -> Vector:
         """A score for each row. Raises: OptionError if the table lacks a reading that has a weight."""
@@ -102,7 +108,26 @@ class LinearHead:
         return np.asarray(sum(parts.values(), np.full(len(table), self.base)))
 
     def contributions(self, table: Readings) -> dict[str, Vector]:
-        """What each reading adds to each row's score; the head's base is what they add to."""
+        """What each reading adds to each row's score, within its limits; the head's base is what they add to."""
+        limits = self.limits
+        return {name: np.clip(x, *limits[name]) if name in limits else x for name, x in self._added(table).items()}
+
+    def held_to(self, table: Readings) -> LinearHead:
+        """The head with limits: what readings add in these rows, and a little more, the more rows the less."""
+        ends = {name: (float(x.min()), float(x.max())) for name, x in self._added(table).items()}
+        spare = SPARE_ROWS / len(table)
+        limits = {name: (a - spare * (b - a), b + spare * (b - a)) for name, (a, b) in ends.items()}
+        return replace(self, limits=limits)
+
+    def unlike(self, table: Readings) -> list[str]:
+        """The readings that would add far more, or less, to the first row than to any that the head was fitted to:
+        beyond the limits by more than their distance."""
+        ends = (
+            (name, float(x[0]), *self.limits.get(name, (-np.inf, np.inf))) for name, x in self._added(table).items()
+        )
+        return [name for name, x, low, high in ends if max(low - x, x - high) > high - low > 0]
+
+    def _added(self, table: Readings) -> dict[str, Vector]:
         result: dict[str, Vector] = {}
         if self.weights:
             values = table.columns(list(self.weights))
@@ -156,13 +181,14 @@ class LinearHead:
                 block: StateWeights(offset=_short(offset), weights=tuple(_short(x) for x in weights))
                 for block, (offset, weights) in self.states.items()
             },
+            limits={name: (_short(low), _short(high)) for name, (low, high) in self.limits.items()},
         )
 
     @classmethod
     def of(cls, data: HeadData) -> Self:
         """The head that `data` wrote down."""
         states = {block: (held.offset, np.array(held.weights)) for block, held in data.states.items()}
-        return cls(data.base, data.weights, states)
+        return cls(data.base, data.weights, states, data.limits)
 
 
 def _short(number: float) -> float:

@@ -179,12 +179,15 @@ class ReadingsJudge(DirectScorer):
         added = {name: float(values[0]) for name, values in self.head.contributions(table).items()}
         percent = min(100.0, max(0.0, self.head.base + sum(added.values())))
         details = self._details(added, row, item)
-        verdict = Verdict(score=math.nan, percent=percent, explanation=_explained(details), details=details)
+        notes = () if asked is None else asked.notes
+        if far := self.head.unlike(table):
+            notes = (*notes, f"unlike the rows that its weights were learnt from: {', '.join(far)}")
+        verdict = Verdict(
+            score=math.nan, percent=percent, explanation=_explained(details), details=details, notes=notes
+        )
         if asked is None:
             return verdict
-        return verdict.model_copy(
-            update={"usage": asked.usage, "raw": asked.raw, "repaired": asked.repaired, "notes": asked.notes}
-        )
+        return verdict.model_copy(update={"usage": asked.usage, "raw": asked.raw, "repaired": asked.repaired})
 
     def _details(self, added: Mapping[str, float], row: RowReadings, item: Item) -> Contributions:
         assert self.head is not None

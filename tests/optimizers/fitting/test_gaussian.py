@@ -138,6 +138,17 @@ def test_the_unit_of_a_reading_does_not_matter(factor: float, shift: float, seed
     assert fit(table, y)(table) == pytest.approx(fit(moved, y)(moved), rel=1e-4, abs=1e-4)
 
 
+def test_a_wild_value_counts_no_more_than_what_training_saw_and_is_told() -> None:
+    table, y = made(7, 80)
+    head, wild = fit(table.rows(range(40)), y[:40]), table.values[40:].copy()
+    wild[0, 1], wild[1, 1] = 1e6, -1e6
+    again = LinearHead.of(HeadData.model_validate_json(head.data("model").model_dump_json()))
+    rows = Readings(NAMES, wild, table.groups[40:], {"mid": table.states["mid"][40:]})
+    assert np.abs(again(rows)[:2] - 3).max() < np.ptp(y)
+    assert again(rows)[2:] == pytest.approx(head(table.rows(range(42, 80))), abs=1e-4)
+    assert [again.unlike(rows.rows([i])) for i in range(40)] == [["good"]] * 2 + [[]] * 38
+
+
 def test_heads_add_even_with_other_means() -> None:
     table, y = made(5)
     a, b = (fit(table.rows(rows), y[rows]) for rows in (np.arange(30), np.arange(30, 60)))

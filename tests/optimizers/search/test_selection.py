@@ -20,8 +20,8 @@ from judgesmith.optimizers.fitting.outcome import calibrated_without, fit_surene
 from judgesmith.optimizers.search.base import Candidate, SearchRecord, Trial, better, unfit
 from judgesmith.optimizers.search.random import CorrelationRandomSearch
 from judgesmith.optimizers.search.selection import Contest, Entrant, corrected
-from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.programs.outcome import Calibration
+from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.signatures.values import Scale, Verdict
 from judgesmith.testing.scripted import scripted_models
 

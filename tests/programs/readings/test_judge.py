@@ -70,10 +70,14 @@ def test_until_it_is_fitted_it_is_the_direct_score(scripted: MakeScripted, plant
     [
         (HEAD, [71.0, 46.0, 21.0]),  # 50 + 10 (mean - -3) + .1 (60 - 50); means are -1, -3.5 and -6
         (LinearHead(50.0, {"assistant.mean": (-3.0, 100.0)}), [100.0, 0.0, 0.0]),  # 250, 0 and -250, held to the scale
+        (LinearHead(50.0, {"assistant.mean": (-3.0, 100.0)}, limits={"assistant.mean": (-40, 10)}), [60.0, 10.0, 10.0]),
     ],
 )
 def test_a_score_is_the_heads_on_its_scale(head: LinearHead, percents: list[float], lm: LanguageModel) -> None:
-    assert [v.percent for v in fitted(head, lm=lm).score_many(ROWS)] == pytest.approx(percents)
+    found = list(fitted(head, lm=lm).score_many(ROWS))
+    assert [v.percent for v in found] == pytest.approx(percents)
+    unlike = ("unlike the rows that its weights were learnt from: assistant.mean",)  # -50 is within 50 of -40
+    assert [v.notes for v in found] == ([unlike, (), unlike] if head.limits else [(), (), ()])
 
 
 @pytest.mark.parametrize(
