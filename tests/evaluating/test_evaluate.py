@@ -83,7 +83,7 @@ def test_a_scored_file_whole_and_without_a_system(run: Run, scored: Path) -> Non
         assert words in shown
     found = as_json(run, scored, "--without-system", "s0")
     assert found["judges"]["mine"]["overall"]["pooled"]["spearman"]["n"] == 48
-    assert {r["system"] for r in found["ranks"]} == {"s1", "s2", "s3", "s4"}
+    assert found["judges"]["mine"]["overall"]["system"]["spearman"]["n"] == 4
 
 
 def test_a_csv_of_scores_gives_the_same_numbers(run: Run, scored: Path, tmp_path: Path) -> None:

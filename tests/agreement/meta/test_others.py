@@ -14,7 +14,7 @@ from scipy import stats
 
 from judgesmith.agreement.meta.evaluation import meta_evaluate
 from judgesmith.agreement.meta.inputs import EvaluationOptions
-from judgesmith.agreement.meta.others import calibration_curve, errors, length_bias, rank_systems
+from judgesmith.agreement.meta.others import calibration_curve, errors, length_bias
 from judgesmith.errors import OptionError
 
 SCORES = st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5)), min_size=4, max_size=40)
@@ -93,13 +93,3 @@ def test_partial_correlation_equals_that_of_residuals() -> None:
 def test_lengths_belong_to_rows() -> None:
     with pytest.raises(OptionError, match="3 rows and human 4"):
         meta_evaluate({"j": [1, 2, 3, 4]}, [1, 2, 3, 4], lengths=[1, 2, 3], rounds=0)
-
-
-def test_systems_in_people_s_order() -> None:
-    # rows with a prediction: people b 4.5, c 1.5, a 1 (its other row failed); judge a 3, b 2, c 1
-    ranks = rank_systems(np.array([3, math.nan, 2, 2, 1, 1]), np.array([1.0, 2, 4, 5, 1, 2]), "aabbcc")
-    assert [(r["system"], r["rows"], r["human_rank"], r["predicted_rank"]) for r in ranks] == [
-        ("b", 2, 1.0, 2.0),
-        ("c", 2, 2.0, 3.0),
-        ("a", 1, 3.0, 1.0),
-    ]

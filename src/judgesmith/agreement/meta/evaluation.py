@@ -32,7 +32,7 @@ from .inputs import (
     levels_of,
     scale_of,
 )
-from .others import assumed_on_scale, calibrations, judged, length_biases, scales, system_ranks
+from .others import assumed_on_scale, calibrations, judged, length_biases, scales
 
 __all__ = [
     "AVERAGE", "COEFFICIENTS", "LEVELS", "MANY", "EvaluationOptions", "MetaEvaluation", "Scores",
@@ -48,7 +48,6 @@ FRAMES = {
     "scale": "judge aspect mae mae_low mae_high bias bias_low bias_high rmse rmse_low rmse_high n failed reason",
     "calibration": "judge aspect bin low high n predicted human",
     "length": "judge aspect judge_length human_length bias agreement n failed",
-    "ranks": "aspect system rows human human_rank judge predicted predicted_rank",
 }
 SYSTEM_NOTE = (
     "intervals speak of these very systems on other documents, not of other systems: where a judge's quality varied "
@@ -68,7 +67,7 @@ class MetaEvaluation:
     comparisons: p_…_holm is corrected over the pairs of one aspect and level.
     ceiling: value is that of a rater with the mean of the others, averaged.
     scale: in points of the scale; bias above 0: the judge is lenient.
-    length: see `others.length_bias`. ranks: see `others.rank_systems`.
+    length: see `others.length_bias`.
     """
 
     agreement: pd.DataFrame
@@ -77,7 +76,6 @@ class MetaEvaluation:
     scale: pd.DataFrame
     calibration: pd.DataFrame
     length: pd.DataFrame
-    ranks: pd.DataFrame
     notes: tuple[str, ...]
     settings: Mapping[str, Any]
 
@@ -124,7 +122,7 @@ class MetaEvaluation:
             place = ceiling.setdefault(row.pop("aspect"), {"alpha": row["alpha"], "raters": row["raters"]})
             row.pop("alpha"), row.pop("raters")
             place.setdefault(row.pop("level"), {})[row.pop("coefficient")] = row
-        frames = ("comparisons", "scale", "calibration", "length", "ranks")
+        frames = ("comparisons", "scale", "calibration", "length")
         return (
             {"judges": judges, "ceiling": ceiling}
             | {name: _records(getattr(self, name)) for name in frames}
@@ -203,7 +201,6 @@ def meta_evaluate(
         "scale": on_the_scale,
         "calibration": calibrations(every, on_scale),
         "length": length_biases(every, beside.lengths),
-        "ranks": system_ranks(every, systems),
     }
     reported = [*names, *dict.fromkeys(name for own in by_aspect.values() for name in own)]
     kept = {name: getattr(how, name) for name in ("rounds", "confidence", "seed")}

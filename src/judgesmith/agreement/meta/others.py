@@ -1,5 +1,5 @@
-"""Agreement that a correlation cannot see: errors on the scale itself, the order of systems, and how much of a judge's
-score is only the length of the text. The rows of the data frames of `MetaEvaluation`.
+"""Agreement that a correlation cannot see: errors on the scale itself, and how much of a judge's score is only the
+length of the text. The rows of the data frames of `MetaEvaluation`.
 
 x, y: one score per row of a judge, NaN where it failed, and of people.
 """
@@ -7,15 +7,14 @@ x, y: one score per row of a judge, NaN where it failed, and of people.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy
 
 from ...errors import OptionError
-from ..correlation import Codes, Vector, id_codes, rowwise, system_means
+from ..correlation import Codes, Vector, rowwise
 from ..resampling import Range, estimates_of, sums_by
 from .inputs import MANY, Aspect, How, scores_of
 
@@ -146,28 +145,3 @@ def _partial(ab: float, ac: float, bc: float) -> float:
     """Correlation of a and b given c; NaN where c determines one of them, or a correlation is NaN."""
     left = (1 - ac * ac) * (1 - bc * bc)
     return float(np.clip((ab - ac * bc) / np.sqrt(left), -1.0, 1.0)) if left > 1e-12 else float("nan")
-
-
-def system_ranks(every: Iterable[Judged], systems: Iterable[Hashable] | None) -> Rows:
-    if systems is None:
-        return []
-    names = np.array([str(s) for s in systems], dtype=object)
-    return [about | place for about, aspect, x in every for place in rank_systems(x, aspect.y, names[aspect.rows])]
-
-
-def rank_systems(x: Vector, y: Vector, systems: Iterable[str]) -> Rows:
-    """The systems by their mean human score over the rows that have a prediction, best first: their means, and their
-    places (1 is best, ties share the mean place) with judge and people."""
-    names = list(systems)
-    code, first = id_codes(names, len(x), "systems"), list(dict.fromkeys(names))
-    present = ~np.isnan(x)
-    rows = np.bincount(code[present], minlength=len(first))
-    x, y = system_means(x[present], y[present], code[present], len(first))
-    known = np.flatnonzero(rows)
-    human_places, places = (scipy.stats.rankdata(-v[known]) for v in (y, x))
-    ranked: Rows = [
-        {"system": first[i], "rows": int(rows[i]), "human": float(y[i]), "human_rank": float(human_place),
-         "predicted": float(x[i]), "predicted_rank": float(place)}
-        for i, human_place, place in zip(known.tolist(), human_places, places, strict=True)
-    ]  # fmt: skip
-    return sorted(ranked, key=lambda row: (row["human_rank"], row["system"]))
