@@ -46,6 +46,7 @@ ROLES: dict[str, tuple[frozenset[str], ...]] = TEXT_ROLES | {
         "output_a": (),
         "output_b": (),
         "winner": (),
+        "chosen_by": ("chosen_by",),
     }.items()
 }
 _ASPECT_COLUMN = re.compile(r"scores?[._](?P<aspect>.*\D.*)", re.IGNORECASE)
@@ -69,7 +70,8 @@ class Row:
     `scores` maps an aspect to its score, the mean where several people rated; `ratings` keeps their single ratings and
     has only the aspects that more than one person rated, and `raters` who rated, in the same order, where the file says
     so. `line` is the row's number in its file, from 1, a header not counted. `doc_id` is equal for rows with the same
-    input, `group` for rows that must stay on one side of a split.
+    input, `group` for rows that must stay on one side of a split. `suggested`: it was not drawn at random, but chosen
+    by `suggest` to be labelled.
     """
 
     id: str
@@ -84,6 +86,7 @@ class Row:
     ratings: Mapping[str, tuple[float, ...]] = field(default_factory=dict, hash=False)
     line: int = 0
     raters: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    suggested: bool = False
 
 
 @dataclass(frozen=True)
@@ -170,6 +173,11 @@ class Labels:
     def groups(self) -> list[str]:
         """The group of every row, in row order."""
         return [row.group for row in self.rows]
+
+    @property
+    def suggested(self) -> NDArray[np.bool_]:
+        """Which rows `suggest` chose, so that what holds for them need not hold for others."""
+        return np.array([row.suggested for row in self.rows], dtype=np.bool_)
 
     @cached_property
     def grouped(self) -> Labels:
@@ -308,16 +316,16 @@ class Columns:
                     raters[aspect] = tuple(name for name, _ in kept)
         read = texts(record, self.texts)
         output = read.output or ""
-        row_id, doc_id, group, system = (
+        row_id, doc_id, group, system, chosen_by = (
             as_text(record.get(self.texts[role])) if role in self.texts else None
-            for role in ("id", "doc_id", "group", "system")
+            for role in ("id", "doc_id", "group", "system", "chosen_by")
         )
         row_id = row_id or str(line)
         # Without a source the text itself is the document: a line number would join rows of unrelated files.
         doc_id = doc_id or source_key(read.source or output or row_id)
         row = Row(
             row_id, output, read.source, read.context, read.reference, system, doc_id, group or doc_id, scores, ratings,
-            line, raters,
+            line, raters, chosen_by == "suggest",
         )  # fmt: skip
         return row, problems
 

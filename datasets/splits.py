@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -15,6 +16,7 @@ from .records import Labels
 
 MIN_SIDE = 3  # rows; a correlation over fewer is always -1, 0 or 1
 _DRAWS = 100
+MOST_DRAWN = 0.75  # of the rows drawn at random that are held out, where others were chosen
 _Rows: TypeAlias = NDArray[np.intp]
 
 
@@ -31,14 +33,24 @@ def holdout_split(labels: Labels, *, share: float = 0.25, seed: int = 0) -> Spli
 
     Groups are ordered by mean score and cut into strata; one group is drawn from each stratum in turn. Both sides
     have at least 3 rows and more than one score. Groups that share texts are merged first (`duplicates`); the rows of
-    both sides bear the merged names. The same labels, share and seed give the same split.
+    both sides bear the merged names. The same labels, share and seed give the same split. Rows that `suggest` chose are
+    learnt from and not held out, where the others can be split (and at most three quarters of these are held out).
     Raises LabelsError if no such split was found, with the reason; OptionError for a share that is none.
     """
     if not 0 < share < 1:
         raise OptionError(f"share must lie between 0 and 1, got {share}")
-    rng = np.random.default_rng(seed)
     labels = labels.grouped
-    scores = labels.scores
+    drawn = labels.subset(np.flatnonzero(~labels.suggested))
+    if 0 < len(drawn) < len(labels):
+        with suppress(LabelsError):
+            held = set(_holdout(drawn, min(share * len(labels) / len(drawn), MOST_DRAWN), seed).heldout.groups)
+            out = np.array([name in held for name in labels.groups])
+            return Split(labels.subset(np.flatnonzero(~out)), labels.subset(np.flatnonzero(out & ~labels.suggested)))
+    return _holdout(labels, share, seed)
+
+
+def _holdout(labels: Labels, share: float, seed: int) -> Split:
+    rng, scores = np.random.default_rng(seed), labels.scores
     groups = _by_mean(labels, rng)
     if len(groups) < 2:
         raise LabelsError(
@@ -70,7 +82,8 @@ def group_folds(labels: Labels, *, k: int = 5, seed: int = 0) -> list[Split]:
     """`k` splits, or as many as there are groups if these are fewer; every row is held out in exactly one of them.
 
     Neighbours in the order of mean scores go to different folds, larger groups to the folds with fewer rows. A fold
-    may be small or have one score only: pool the held-out rows of all folds. Groups are merged as in `holdout_split`.
+    may be small or have one score only: pool the held-out rows of all folds. Groups are merged as in `holdout_split`;
+    rows that `suggest` chose are held out, but not kept among a fold's held-out rows where enough others are.
     Raises LabelsError if there is one group only, OptionError for k < 2.
     """
     if k < 2:
@@ -92,7 +105,11 @@ def group_folds(labels: Labels, *, k: int = 5, seed: int = 0) -> list[Split]:
         for fold, group in zip(emptiest, block, strict=False):  # the last block may be short
             fold_of[group] = fold
             sizes[fold] += len(group)
-    return [_split(labels, fold_of == fold) for fold in range(k)]
+    splits = [_split(labels, fold_of == fold) for fold in range(k)]
+    drawn = [split.heldout.subset(np.flatnonzero(~split.heldout.suggested)) for split in splits]
+    if min(map(len, drawn)) == 0 or not _usable(np.concatenate([heldout.scores for heldout in drawn])):
+        return splits
+    return [Split(split.train, heldout) for split, heldout in zip(splits, drawn, strict=True)]
 
 
 def assert_disjoint(train: Labels, heldout: Labels) -> None:

@@ -202,7 +202,13 @@ class Findings:
         fitted, train = self.parts[0].fitted, self.parts[0].split.train
         percents = fitted.percents if fitted.left_out is None else fitted.left_out
         scores = calibrated_without(percents, train.scores, train.groups, Scale(*train.scale), seed=self.seed)
-        return percents, scores, train.scores, train.groups
+        drawn = ~train.suggested if not self._suggested else np.ones(len(train), dtype=np.bool_)
+        return np.where(drawn, percents, math.nan), scores, train.scores, train.groups
+
+    @property
+    def _suggested(self) -> int:
+        """How many of the held-out rows `suggest` chose: all, or none where the others were enough."""
+        return sum(row.suggested for row in self.rows)
 
     def _how_sure(self) -> dict[str, Any] | None:
         """Width of the intervals on the held-out rows, and what intervals from training rows alone hold of these."""
@@ -302,6 +308,17 @@ class Findings:
                 self.folds,
                 f"{few}agreement is cross-validated ({self.folds} folds), each fold judged by a judge compiled without "
                 f"it; the saved judge is compiled from all {len(self.labels)} labels",
+            ),
+            (
+                self.labels.suggested.any() and not self._suggested,
+                f"{self.labels.suggested.sum()} of {len(self.labels)} labels are of rows that `suggest` chose: they "
+                f"are learnt from, and agreement and intervals rest on {rows} rows that were drawn otherwise",
+            ),
+            (
+                self._suggested,
+                f"{self._suggested} of the {rows} rows that agreement is measured on were chosen by `suggest` and not "
+                "drawn at random: agreement on others may be higher or lower, and intervals do not promise it; label "
+                "some rows in a random order (`label --order random`)",
             ),
             *((True, f"task inference: {note}") for note in (final.inference.notes if final.inference else ())),
             (repaired, f"{repaired} of {rows} held-out answers did not have the asked form and were repaired"),

@@ -41,7 +41,9 @@ class Suggestion:
     why: str
 
     def to_dict(self) -> dict[str, Any]:
-        return {"predicted": round(self.predicted, 4), "disagreement": round(self.disagreement, 4), "why": self.why}
+        """With a column that says how the row came to be chosen, which compiling heeds."""
+        told = {"predicted": round(self.predicted, 4), "disagreement": round(self.disagreement, 4), "why": self.why}
+        return told | {"chosen_by": "suggest"}
 
 
 def suggest(

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -129,6 +130,21 @@ def test_folds_are_stratified_and_balanced_by_rows() -> None:
     # Groups by mean score have 3, 1, 1, 3, 3, 1 rows; two folds: 3+1, 1+3 the other way round, 3+1
     labels = make([1, 1, 1, 2, 3, 4, 4, 4, 5, 5, 5, 6], [0, 0, 0, 1, 2, 3, 3, 3, 4, 4, 4, 5])
     assert sorted(len(fold.heldout) for fold in group_folds(labels, k=2)) == [5, 7]
+
+
+@pytest.mark.parametrize("drawn", [20, 8, 3])
+def test_rows_that_were_chosen_are_learnt_from_and_not_measured_on(drawn: int) -> None:
+    labels = make([float(1 + n % 5) for n in range(40)])
+    labels = replace(labels, rows=tuple(replace(row, suggested=n >= drawn) for n, row in enumerate(labels.rows)))
+    split = holdout_split(labels, share=0.25)
+    if drawn == 3:  # too few to be held out: chosen ones are held out, too
+        assert len(split.heldout) == 10 and any(split.heldout.suggested)
+        assert any(any(fold.heldout.suggested) for fold in group_folds(labels, k=4))
+        return
+    assert len(split.heldout) == {20: 10, 8: 5}[drawn] and not any(split.heldout.suggested)
+    assert len(split.train) + len(split.heldout) == 40
+    folds = group_folds(labels, k=4)
+    assert sum(len(fold.heldout) for fold in folds) == drawn and min(len(fold.train) for fold in folds) == 30
 
 
 def test_a_shared_group_is_named() -> None:

@@ -38,6 +38,9 @@ def test_estimate_gives_every_system(cli: Callable[..., Any], files: tuple[Path,
     assert any("used to compile" in note for note in told["notes"])
     unseen = cli("estimate", files[0], "--human", files[1], "--unseen", "--json").json
     assert unseen["systems"]["b"]["n_human"] == 9
+    chosen = [label | {"chosen_by": "suggest" if i < 6 else "random"} for i, label in enumerate(lines(files[1]))]
+    drawn = cli("estimate", files[0], "--human", write(files[1], chosen), "--json").json
+    assert drawn["systems"]["b"]["n_human"] == 7 and any("6 human scores of rows" in note for note in drawn["notes"])
     assert "\x1b" not in cli("estimate", files[0], "--human", files[1]).out
 
 
@@ -58,7 +61,7 @@ def test_suggest_gives_ids_without_labels(cli: Callable[..., Any], files: tuple[
     assert done.code == 0 and len(set(done.json["ids"])) == 5
     labels = lines(files[1])
     assert not {label["id"] for label in labels} & set(done.json["ids"]) and done.json["labelled"] == 20
-    assert all(suggestion["why"] for suggestion in done.json["suggestions"])
+    assert all(found["why"] and found["chosen_by"] == "suggest" for found in done.json["suggestions"])
     # Labels whose ids are others: the texts are the same.
     renamed = [label | {"id": str(i)} for i, label in enumerate(labels)]
     again = cli("suggest", files[0], "--labels", write(files[1].with_name("n.jsonl"), renamed), "--n", 5, "--json")

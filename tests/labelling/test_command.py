@@ -155,6 +155,9 @@ def test_a_larger_n_adds_rows_that_are_suggested(rows: Path, tmp_path: Path) -> 
         assert after[:20] == before and len(after) == 20 + SUGGESTED
     documents = {store.units()[key].row["doc_id"] for key in after[20:]}
     assert len(documents) == SUGGESTED  # each of a document without labels, as `suggest` chooses
+    label(at, rows, lambda unit, who: {"score": 3}, n=20 + SUGGESTED, order="suggest")
+    open_store(Label(rows=None, store=at)).result(tmp_path / "labels.jsonl")
+    assert read_labels(tmp_path / "labels.jsonl").suggested.sum() == SUGGESTED
     rows_to_label(rows, 40, scores={"a": 1, "b": 2})  # of something else
     assert open_store(Label(rows=str(rows), store=tmp_path / "o.sqlite", aspect="c", n=5, order="suggest")).rows == 5
     others = open_store(Label(rows=str(rows), store=tmp_path / "r.sqlite", n=5, order="random", seed=1)).store

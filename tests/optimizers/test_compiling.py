@@ -406,6 +406,15 @@ def test_the_same_seed_gives_the_same_artifact_and_another_one_another_split(
 # -- the report -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("chosen", [24, 48])
+def test_rows_that_suggest_chose_are_told(chosen: int, compiled: Compiled, labels: Labels) -> None:
+    rows = tuple(replace(row, suggested=n < chosen) for n, row in enumerate(labels.rows))
+    judge, report = compiled(replace(labels, rows=rows), optimizer="none")
+    (note,) = [note for note in report.notes if "`suggest`" in note]
+    assert ("rest on 12 rows that were drawn otherwise" in note) == (chosen == 24)
+    assert judge.sureness is not None and judge.sureness.rows == {24: 24, 48: 48}[chosen]
+
+
 def test_the_report_adds_up(server: Any, fake: Any, compiled: Compiled, labels: Labels, human: Any) -> None:
     server.answer = fake.judging(lambda ask: (human[ask.mark] * 3 + int(ask.mark[1:]) * 37 % 101) / 4)
     judge, report = compiled(labels)

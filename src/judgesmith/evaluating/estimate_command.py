@@ -57,6 +57,12 @@ class Estimate(Command, Rows, Json):
                 f"{len(learnt)} of the rows with human scores were used to compile the judge, which is more right "
                 "there than elsewhere: the estimates can be off; --unseen leaves their human scores out"
             )
+        chosen = [i for i, row in enumerate(known.rows) if row.suggested and not np.isnan(known.human[i])]
+        if 0 < len(chosen) < np.isfinite(known.human).sum():
+            known.human[chosen] = np.nan
+            known.notes.append(
+                f"{len(chosen)} human scores of rows that `suggest` chose, which are no random part, are not used"
+            )
         name, scores = next(iter(known.judges.items()))
         estimates = estimate(
             scores, known.human, systems=known.systems, documents=known.documents, confidence=self.confidence

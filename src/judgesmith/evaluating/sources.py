@@ -443,6 +443,7 @@ def read_known(
         for j, i in pairs:
             if not np.isnan(ratings[j]):
                 known.human[i] = ratings[j]
+                known.rows[i] = replace(known.rows[i], suggested=labels.rows[j].suggested)
         if absent:
             known.notes.append(f"{len(absent)} of {len(labels.rows)} rows of {labels.origin} are not in {known.origin}")
     return known

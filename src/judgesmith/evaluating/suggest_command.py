@@ -52,5 +52,6 @@ class Suggest(Command, Rows, Json):
             out.print(one_line(f"{known.rows[s.row].id}  {s.why}"), markup=False, soft_wrap=True)
         if len(suggestions) < self.n:
             out.print(f"{len(suggestions)} of {self.n}: no other row is without a label.", style="yellow")
+        out.print("Give their labels a column chosen_by with the word suggest: agreement is measured on others.")
         for note in known.notes:
             out.print(one_line(f"note: {note}"), style="yellow", markup=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,17 +23,19 @@ _MOST = 200  # rows of each list
 
 @dataclass
 class Said:
-    """All answers of a store, by unit and rater: the first time it was shown, and the second."""
+    """All answers of a store, by unit and rater: the first time it was shown, and the second. suggested: the units that
+    `suggest` chose."""
 
     task: Task
     units: Mapping[str, Unit]
     first: dict[str, dict[str, Given]]
     again: dict[str, dict[str, Given]]
     skipped: list[Given]
+    suggested: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, store: Store, task: Task) -> Said:
-        made = cls(task, store.units(), {}, {}, [])
+        made = cls(task, store.units(), {}, {}, [], frozenset(json.loads(store.get("suggested") or "[]")))
         for one in store.given():
             if one.answer is None:
                 made.skipped.append(one)

@@ -45,7 +45,8 @@ def labels(answers: Said) -> list[dict[str, Any]]:
                 name: value for name, value in unit.row.items() if name != "system" or answers.task.kind != "preference"
             }
             when = datetime.fromtimestamp(given.at, UTC).isoformat(timespec="seconds")
-            result.append(row | _label(answers, given, words) | {"labelled_at": when})
+            chosen = {"chosen_by": "suggest"} if key in answers.suggested else {}
+            result.append(row | _label(answers, given, words) | {"labelled_at": when} | chosen)
     return result
 
 

@@ -58,6 +58,8 @@ def open_store(wanted: Label) -> Opened:
         more = next_units(units, store, task, wanted)
         store.add(units.units)
         store.enqueue(more)
+        if wanted.order == "suggest":
+            store.set(suggested=json.dumps([*json.loads(store.get("suggested") or "[]"), *more]))
         store.set(origin=units.origin)
     store.set(task=json.dumps(asdict(task)), **({} if guidelines is None else {"guidelines": guidelines}))
     return Opened(store, task, len(store.queue()), units.notes if units is not None else ())
