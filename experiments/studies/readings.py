@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...agreement.resampling import Measure
-from ...agreement.significance import Difference, holm, paired_bootstrap
+from ...agreement.resampling import Agreement, Measure
+from ...agreement.significance import Difference, difference_of, holm
 from ...datasets.loading import read_labels
 from ...datasets.records import Labels
 from ...errors import OptionError
@@ -30,25 +30,27 @@ from ...programs.readings.judge import DIRECT, FEWEST_GROUPS, ReadingsJudge, tab
 
 #: Fewer rows to measure on say nothing.
 FEWEST_LEFT = 20
-#: Draws for which the nested Q, which takes five choices more, is computed, and draws of seen and unseen systems.
+#: Draws for which the nested Q, which takes five choices more, is computed.
 NESTED_DRAWS = 10
-SYSTEM_DRAWS = 20
+#: Resamples of groups, shared out among the draws.
+ROUNDS = 2000
 
 
 @dataclass(frozen=True)
 class Draws:
     """Q on the rows that a draw left over, by draw. chosen: of the judge that compiling would make. plain: of the same
-    without experience. gap: Q of the mean of each row's scores over the draws that left it, less zero-shot's, with the
-    paired bootstrap over groups. within, without_length: (zero-shot, chosen), the mean Pearson correlation within
-    groups, and that of what the number of words does not explain. below: share of draws below zero-shot. told: the Q
-    that compiling would report from the labels alone (nested), less the one on the rows left over, by draw; of the
-    first draws only."""
+    without experience. gap: of one judge, its Q less zero-shot's; the interval and p are of a judge from other labels
+    on other groups, since each resample of groups (`drawn`) is of one draw. within, without_length: (zero-shot,
+    chosen), the mean Pearson correlation within groups, and that of what the number of words does not explain, means
+    over draws. below: share of draws below zero-shot. told: the Q that compiling would report from the labels alone
+    (nested), less the one on the rows left over, by draw; of the first draws only."""
 
     labels: int
     zero_shot: Vector
     chosen: Vector
     plain: Vector
     gap: Difference
+    drawn: Vector
     within: tuple[float, float]
     without_length: tuple[float, float]
     told: Vector
@@ -67,7 +69,7 @@ class Draws:
             "zero_shot": told(self.zero_shot),
             "default": told(self.chosen),
             "below_share": _short(self.below),
-            "difference": {name: _short(getattr(self.gap, name)) for name in ("value", "low", "high", "p")},
+            "difference": _told(self.gap),
             "within_groups": [_short(r) for r in self.within],
             "without_length": [_short(r) for r in self.without_length],
             "nested_less_fresh": told(self.told),
@@ -76,25 +78,9 @@ class Draws:
 
 
 @dataclass(frozen=True)
-class Systems:
-    """Labels drawn from half of the systems: Q on other groups' outputs of these systems (seen), and of the other half
-    (unseen), of the weighed judge and of zero-shot on the unseen; means over draws."""
-
-    labels: int
-    seen: float
-    unseen: float
-    zero_shot: float
-
-    def to_dict(self) -> dict[str, Any]:
-        scores = {name: _short(getattr(self, name)) for name in ("seen", "unseen", "zero_shot")}
-        return {"labels": self.labels} | scores
-
-
-@dataclass(frozen=True)
 class SetFound:
     """What was found for one set of labels. alone: reading -> Q over all rows, without a label; NaN where it is
-    constant. within: the same within groups (the mean of the groups' Pearson correlations). systems: how it holds for
-    systems without a label; None where rows name too few systems."""
+    constant. within: the same within groups (the mean of the groups' Pearson correlations)."""
 
     name: str
     rows: int
@@ -102,7 +88,6 @@ class SetFound:
     alone: Mapping[str, float]
     within: Mapping[str, float]
     draws: tuple[Draws, ...]
-    systems: Systems | None = None
 
     def at(self, labels: int) -> Draws | None:
         return next((d for d in self.draws if d.labels == labels), None)
@@ -122,7 +107,6 @@ class SetFound:
             "groups": self.groups,
             "alone": {name: _short(q) for name, q in self.alone.items()},
             "within": {name: _short(q) for name, q in self.within.items()},
-            "systems": None if self.systems is None else self.systems.to_dict(),
             "sizes": [d.to_dict() for d in self.draws],
         }
 
@@ -134,19 +118,27 @@ class Found:
     sets: tuple[SetFound, ...]
     model: str
 
-    def p_values(self, labels: int = 40) -> dict[str, float]:
-        """p of each set's gap at this number of labels, Holm-corrected over the sets."""
-        gaps = {one.name: main.gap.p for one in self.sets if (main := one.at(labels))}
-        return dict(zip(gaps, holm(list(gaps.values())).tolist(), strict=True)) if gaps else {}
+    def families(self, labels: int = 40) -> dict[str, tuple[Difference, float]]:
+        """One judge's mean gain over the aspects of each file, which share rows and raters, and its p, Holm-corrected
+        over the files: what is certain is so of one of these, not of an aspect."""
+        members: dict[str, list[tuple[SetFound, Draws]]] = {}
+        for one in self.sets:
+            if main := one.at(labels):
+                members.setdefault(one.name.split("/")[0], []).append((one, main))
+        gaps = {
+            name: difference_of(
+                float(np.mean([draws.gap.value for _, draws in of])), np.mean([draws.drawn for _, draws in of], axis=0),
+                min(one.groups for one, _ in of), 0, 0.95,
+            )
+            for name, of in members.items()
+        }  # fmt: skip
+        return dict(
+            zip(gaps, zip(gaps.values(), holm([g.p for g in gaps.values()]).tolist(), strict=True), strict=True)
+        )
 
     def to_dict(self) -> dict[str, Any]:
-        corrected = self.p_values()
-        return {
-            "model": self.model,
-            "sets": {
-                one.name: one.to_dict() | {"p_holm": _short(corrected.get(one.name, math.nan))} for one in self.sets
-            },
-        }
+        families = {name: _told(gap) | {"p_holm": _short(p)} for name, (gap, p) in self.families().items()}
+        return {"model": self.model, "sets": {one.name: one.to_dict() for one in self.sets}, "families": families}
 
     def write(self, folder: Path) -> list[Path]:
         """`readings.svg`: zero-shot against the judge from 40 labels, with the spread over draws."""
@@ -158,12 +150,11 @@ class Found:
 
 @dataclass(frozen=True)
 class Known:
-    """Labelled rows as they were read: the table, human scores in percent, each row's system ("" where it has none),
-    and how many other rows could not be read."""
+    """Labelled rows as they were read: the table, human scores in percent, and how many other rows could not be
+    read."""
 
     table: Readings
     scores: Vector
-    systems: tuple[str, ...]
     failed: int = 0
 
 
@@ -181,8 +172,7 @@ def read_table(judge: ReadingsJudge, labels: Labels, lm: LanguageModel, progress
         raise OptionError(f"no row of {labels.origin} could be read by {judge.opened(lm).reader.name}")
     members = groups(examples)
     table = table_of([row for row in read if row is not None], direct[present].tolist(), [members[i] for i in present])
-    systems = tuple(labels.rows[i].system or "" for i in present)
-    return Known(table, humans(examples)[present], systems, len(examples) - len(present))
+    return Known(table, humans(examples)[present], len(examples) - len(present))
 
 
 def whole_groups(members: Sequence[Any], rows: int, seed: Sequence[int] | int) -> list[int]:
@@ -223,9 +213,7 @@ def study_table(
         within[reading] = _within(values, scores, table.groups)
     measured = [_draws(table, scores, experience, size, draws, step) for size in sizes]
     done = tuple(one for one in measured if one is not None)
-    labels = min((one.labels for one in done), key=lambda size: abs(size - 40), default=40)
-    systems = _systems(known, experience, labels, min(draws, SYSTEM_DRAWS))
-    return SetFound(name, len(table), len(set(table.groups)), alone, within, done, systems)
+    return SetFound(name, len(table), len(set(table.groups)), alone, within, done)
 
 
 def _draws(
@@ -236,8 +224,9 @@ def _draws(
     def fitted(rows: Readings, y: Vector) -> LinearHead:
         return weigh(rows, y, experience).head
 
-    total, times = np.zeros(len(table)), np.zeros(len(table))
-    direct = np.nan_to_num(table.columns([DIRECT])[:, 0])
+    direct, rounds, drawn = np.nan_to_num(table.columns([DIRECT])[:, 0]), -(-ROUNDS // draws), list[Vector]()
+    within, lengthless = list[tuple[float, float]](), list[tuple[float, float]]()
+    words = table.columns(["surface.words"])[:, 0] if "surface.words" in table.names else np.zeros(len(table))
     for draw in range(draws):
         train, left = draw_labels(table.groups, labels, draw)
         step()
@@ -245,55 +234,29 @@ def _draws(
             return None
         known, rest = table.rows(train), table.rows(left)
         given = fitted(known, scores[train])(rest)
-        total[left] += given
-        times[left] += 1
+        members, both = [str(table.groups[i]) for i in left], (direct[left], given)
+        resampled = Agreement.of(both, Measure(scores[left], documents=members)).resample(rounds, draw)[0]
+        drawn.append(resampled[1] - resampled[0])
+        within.append((_within(both[0], scores[left], members), _within(given, scores[left], members)))
+        lengthless.append((_without(both[0], scores[left], words[left]), _without(given, scores[left], words[left])))
         zero_shot.append(agreement(direct[left], scores[left]))
         chosen.append(agreement(given, scores[left]))
         plain.append(agreement(weigh(known, scores[train], Experience()).head(rest), scores[left]))
         if draw < NESTED_DRAWS:
             own = nested(fitted, known, scores[train], seed=draw)
             reported.append(agreement(own, scores[train]) - chosen[-1])
-    seen = np.flatnonzero(times)
-    mean, own_score, human = total[seen] / times[seen], direct[seen], scores[seen]
-    members = [str(table.groups[i]) for i in seen]
-    words = table.rows(seen).columns(["surface.words"])[:, 0] if "surface.words" in table.names else np.zeros(len(seen))
-    gap = paired_bootstrap(mean, own_score, Measure(human, documents=members, level="pooled"), rounds=2000, seed=0)
+    gaps, every = np.array(chosen) - np.array(zero_shot), np.concatenate(drawn)
     return Draws(
         labels,
         np.array(zero_shot),
         np.array(chosen),
         np.array(plain),
-        gap,
-        (_within(own_score, human, members), _within(mean, human, members)),
-        (_without(own_score, human, words), _without(mean, human, words)),
+        difference_of(float(gaps.mean()), every, len(set(table.groups)), 0, 0.95),
+        every,
+        (float(np.mean([a for a, _ in within])), float(np.mean([b for _, b in within]))),
+        (float(np.mean([a for a, _ in lengthless])), float(np.mean([b for _, b in lengthless]))),
         np.array(reported),
     )
-
-
-def _systems(known: Known, experience: Experience, labels: int, draws: int) -> Systems | None:
-    table, scores = known.table, known.scores
-    of_row = np.array(known.systems)
-    names = sorted(set(known.systems) - {""})
-    if len(names) < 4 or len(set(table.groups)) < 4:
-        return None
-    direct = np.nan_to_num(table.columns([DIRECT])[:, 0])
-    result = []
-    for draw in range(draws):
-        half = np.random.default_rng([draw, 9]).permutation(names)[: len(names) // 2]
-        seen = np.flatnonzero(np.isin(of_row, half))
-        train, left = draw_labels([table.groups[i] for i in seen], labels, draw)
-        train, left = seen[train], seen[left]
-        learnt_from = {table.groups[i] for i in train}
-        rest = [i for i, group in enumerate(table.groups) if of_row[i] not in half and group not in learnt_from]
-        enough = len(train) >= min(labels, FEWEST_LEFT) and len(learnt_from) >= FEWEST_GROUPS
-        if not enough or min(len(left), len(rest)) < FEWEST_LEFT:
-            continue
-        head = weigh(table.rows(train), scores[train], experience).head
-        result.append(
-            [agreement(head(table.rows(rows)), scores[rows]) for rows in (left, np.array(rest))]
-            + [agreement(direct[rest], scores[rest])]
-        )
-    return Systems(labels, *np.mean(result, axis=0).tolist()) if result else None
 
 
 def _without(values: Vector, scores: Vector, words: Vector) -> float:
@@ -311,6 +274,10 @@ def _within(values: Vector, scores: Vector, members: Sequence[Any]) -> float:
         if rows.sum() > 2 and np.ptp(values[rows]) > 0 and np.ptp(scores[rows]) > 0:
             result.append(float(np.corrcoef(values[rows], scores[rows])[0, 1]))
     return float(np.mean(result)) if result else math.nan
+
+
+def _told(gap: Difference) -> dict[str, float | None]:
+    return {name: _short(getattr(gap, name)) for name in ("value", "low", "high", "p")}
 
 
 def _short(value: float) -> float | None:

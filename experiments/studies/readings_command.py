@@ -99,8 +99,12 @@ def _show(result: Found) -> None:
                     f"  {size.labels} labels: the Q that compiling reports from them alone (nested) is "
                     f"{size.told.mean():+.2f} beside the Q on the rows left over"
                 )
-        if one.systems is not None:
-            out.print(
-                f"  systems without a label: Q {one.systems.unseen:.2f} (zero-shot {one.systems.zero_shot:.2f}); the "
-                f"other half, {one.systems.labels} of whose outputs were labelled: {one.systems.seen:.2f}"
-            )
+    families = result.families()
+    table = Table(
+        ["labels of", Column("gain", ".2f"), Column("p (Holm)", ".3f")],
+        "What one judge from 40 labels gains over zero-shot, mean over a file's aspects",
+    )
+    for name, (gap, p) in families.items():
+        table.add(name, Cell(gap.value, gap.low, gap.high), p)
+    if families:
+        table.show(out)

@@ -137,7 +137,6 @@ def _leave_out(joined: Judged) -> None:
     for given in (joined.judges, joined.decided):
         given.update({name: {a: scores[kept] for a, scores in by.items()} for name, by in given.items()})
     joined.seen = set()
-    joined.deferred = {new for new, old in enumerate(kept) if old in joined.deferred}
 
 
 # Judges' scores ------------------------------------------------------------------------------------------------------
@@ -234,8 +233,6 @@ def _verdicts(joined: Judged, files: Sequence[File], file: File, specs: Sequence
         record, verdict = file.records[j], verdicts[j]
         if str(record.get("seen", record.get("judge_seen"))).lower() in ("true", "yes"):
             joined.seen.add(i)
-        if record.get("defer") is True:
-            joined.deferred.add(i)
         scores[i] = read_number(file, file.rows[j], column, verdict.get("score"))
         categories[i] = verdict.get("category"), verdict.get("passed")
     humans = matched(joined, name, aspects_of(verdicts))

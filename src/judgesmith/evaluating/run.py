@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from rich.markup import escape
 
-from ..agreement.correlation import correlate
 from ..agreement.meta.evaluation import MetaEvaluation, meta_evaluate
 from ..agreement.meta.inputs import DECIDED
 from ..agreement.replacement import alternative_annotator_test
@@ -67,8 +65,7 @@ def run(asked: Evaluate) -> int:
     result = result.absolute() if how.absolute else result
     reasons = gate.judge(result, how.min_coverage) if gate is not None else []
     replacing = _may_replace(data, how.epsilon) if how.alt_test else []
-    rest = on_the_rest(data)
-    notes = [*data.notes, *result.notes, *map(_told_of_the_rest, rest)]
+    notes = [*data.notes, *result.notes]
     made = {
         asked.output: lambda: render(data, result, notes),
         how.latex: lambda: agreement_latex(result),
@@ -81,7 +78,7 @@ def run(asked: Evaluate) -> int:
         passed = None if gate is None else {"gate": gate.text, "passed": not reasons, "reasons": reasons}
         print_json(
             result.to_dict()
-            | {"notes": notes, "origin": data.origin, "rows": len(data.rows), "gate": passed, "deferred": rest}
+            | {"notes": notes, "origin": data.origin, "rows": len(data.rows), "gate": passed}
             | {"live": [one.to_dict() for one in live], "alternative_annotator_test": replacing}
         )
     else:
@@ -137,41 +134,6 @@ def _tell(
         ]
         for line in lines:
             out.print(clean(line), markup=False, soft_wrap=True)
-
-
-# What is not left to a person ----------------------------------------------------------------------------------------
-
-
-def on_the_rest(data: Judged) -> list[dict[str, Any]]:
-    """By judge and aspect, pooled: rows left to a person, and agreement on all rows and on the rest, with the mean
-    error on people's scale where the judge is on it. Nothing where no row is left to a person."""
-    if not data.deferred or len(data.deferred) == len(data.rows):
-        return []
-    rest = np.array([i not in data.deferred for i in range(len(data.rows))])
-    result = []
-    for judge, by_aspect in data.judges.items():
-        for aspect, scores in by_aspect.items():
-            human = data.human[aspect]
-            present = ~np.isnan(scores) & ~np.isnan(human)
-            entry: dict[str, Any] = {"judge": judge, "aspect": aspect, "left_to_people": len(data.deferred)}
-            for name, rows in (("all", present), ("rest", present & rest)):
-                x, y = scores[rows], human[rows]
-                known = correlate(x, y, coefficient="spearman", level="pooled").value if len(x) > 2 else np.nan
-                entry[name] = {"rows": len(x), "spearman": float(known)}
-                if judge in data.on_scale:
-                    entry[name]["mean_error"] = float(np.abs(x - y).mean()) if len(x) else np.nan
-            result.append(entry)
-    return result
-
-
-def _told_of_the_rest(entry: dict[str, Any]) -> str:
-    every, rest = entry["all"], entry["rest"]
-    titles = {"spearman": "Spearman ρ", "mean_error": "mean error"}
-    parts = [f"{title} {rest[name]:.3f} (all {every[name]:.3f})" for name, title in titles.items() if name in rest]
-    return (
-        f"{entry['judge']}, {entry['aspect']}: {entry['left_to_people']} rows are left to people; on the other "
-        f"{rest['rows']} {', '.join(parts)}"
-    )
 
 
 # In a rater's place --------------------------------------------------------------------------------------------------

@@ -55,9 +55,8 @@ class Judged(Known):
     """Rows with people's and judges' scores, as `meta_evaluate` takes them, and the texts to show with them.
 
     live: files of saved judges, by name, that have not judged the rows yet; their scores are missing in `judges`, where
-    their names stand in their places. on_scale: judges whose scores are
-    known to be on people's scale. deferred: places of rows that are left to a person. kinds, marks: of human ratings,
-    by aspect. decided: the number of each row's category, by judges that have categories as people have.
+    their names stand in their places. on_scale: judges whose scores are known to be on people's scale. kinds, marks: of
+    human ratings, by aspect. decided: the number of each row's category, by judges that have categories as people have.
     """
 
     human: dict[str, Vector] = field(default_factory=dict)
@@ -69,7 +68,6 @@ class Judged(Known):
     kinds: dict[str, str] = field(default_factory=dict)
     marks: dict[str, Marks] = field(default_factory=dict)
     decided: dict[str, dict[str, Vector]] = field(default_factory=dict)
-    deferred: set[int] = field(default_factory=set)
 
     @property
     def lengths(self) -> Vector:

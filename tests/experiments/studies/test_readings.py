@@ -1,7 +1,6 @@
 """The study of readings: a reader that knows what the labels follow from, and one that knows nothing."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +9,7 @@ from planted import PlantedReader, guessing, planted_labels
 from typer.testing import CliRunner
 
 from judgesmith.cli.main import app
-from judgesmith.experiments.studies.readings import FEWEST_LEFT, Known, draw_labels, study_table
+from judgesmith.experiments.studies.readings import FEWEST_LEFT, Found, Known, draw_labels, study_table
 from judgesmith.programs.readings import opening
 from judgesmith.programs.readings.experience import Experience
 from judgesmith.programs.readings.head import Readings
@@ -19,7 +18,7 @@ from judgesmith.programs.readings.opening import Opened
 from judgesmith.testing.scripted import scripted_models
 
 
-def known(worth: float, *, rows: int = 120, systems: int = 6, seed: int = 0) -> Known:
+def known(worth: float, *, rows: int = 120, seed: int = 0) -> Known:
     """Four rows a group; a likelihood whose correlation with the scores is `worth`, and a direct score of noise."""
     rng = np.random.default_rng(seed)
     scores = rng.normal(50, 15, rows)
@@ -28,7 +27,7 @@ def known(worth: float, *, rows: int = 120, systems: int = 6, seed: int = 0) -> 
     table = Readings(
         (DIRECT, "assistant.mean"), np.column_stack([noise[:, 1], likely]), tuple(i // 4 for i in range(rows)), {}
     )
-    return Known(table, scores, tuple(f"system {i % systems}" for i in range(rows)))
+    return Known(table, scores)
 
 
 def test_a_draw_takes_whole_groups_and_leaves_whole_groups() -> None:
@@ -51,14 +50,21 @@ def test_a_reading_that_knows_gains_and_one_that_does_not_gains_nothing() -> Non
     assert abs(main.told.mean()) < 0.35
 
 
-def test_systems_without_a_label() -> None:
-    systems = study_table("t", known(0.8), Experience(), sizes=(20,), draws=6).systems
-    assert systems is not None and systems.labels == 20
-    assert systems.unseen > 1.6 and systems.seen > 1.6 and abs(systems.zero_shot) < 0.4
-    # nor with sizes that leave too few rows
-    table = replace(known(0.8, rows=48), systems=("",) * 48)
-    without = study_table("t", table, Experience(), sizes=(20, 48 - FEWEST_LEFT + 1), draws=2)
-    assert without.systems is None and [draw.labels for draw in without.draws] == [20]
+def test_sizes_that_leave_too_few_rows_are_left_out() -> None:
+    found = study_table("t", known(0.8, rows=48), Experience(), sizes=(20, 48 - FEWEST_LEFT + 1), draws=2)
+    assert [draw.labels for draw in found.draws] == [20]
+
+
+def test_what_is_certain_is_so_of_one_judge_and_of_a_file() -> None:
+    weak, strong = (study_table(name, known(0.45, seed=2), Experience(), draws=20) for name in ("f/a", "f/b"))
+    found = Found((weak, strong, study_table("g/a", known(0.8), Experience(), draws=20)), "m")
+    main = weak.at(40)
+    assert main is not None and len(main.drawn) == 2000
+    assert main.gap.value == pytest.approx(np.mean(main.chosen - main.zero_shot))
+    assert main.gap.high - main.gap.low > 4 * (main.chosen - main.zero_shot).std()  # the draws' spread is part of it
+    families = found.families()
+    assert list(families) == ["f", "g"] and families["f"][0].value == pytest.approx(main.gap.value)
+    assert families["f"][0].p <= families["f"][1] <= 2 * families["f"][0].p and families["g"][1] < 0.01
 
 
 def test_the_command_ends_with_what_anyone_can_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
