@@ -17,6 +17,7 @@ from pydantic import AfterValidator
 
 from ..agreement.correlation import Level
 from ..agreement.objectives import Objective, chosen_objective, objectives
+from ..agreement.resampling import FEWEST_SYSTEMS
 from ..datasets.records import Labels
 from ..datasets.splits import Split, assert_disjoint, group_folds, holdout_split
 from ..errors import BudgetError, LabelsError, OptionError
@@ -66,7 +67,7 @@ class CompileOptions(Options):
     )
     objective: Annotated[str, AfterValidator(_known)] | None = option(
         None,
-        "What is maximised: q, kappa, auc, balanced-accuracy or pairwise. none: q for scores, kappa for categories, "
+        "What is maximised: q, kappa, auc or pairwise. none: q for scores, kappa for categories, "
         "auc for pass and fail, pairwise for preferences.",
     )
     heldout: float = option(
@@ -89,6 +90,11 @@ class CompileOptions(Options):
         None, "Calls at most, not counting repeats after a failed request; the best so far is kept.", ge=1
     )
     max_cost: float | None = option(None, "Dollars at most.", gt=0)
+    new_systems: bool = option(
+        False,
+        "Intervals of agreement that speak of outputs of other systems, too: wider; 3 systems are needed.",
+        added=True,
+    )
     seed: int = option(0, "Seed of splits and candidates.")
 
 
@@ -160,7 +166,8 @@ class Compiler:
                 f"these labels would do takes up to {plan.calls:,} calls"
             ) from None
         asked = self.options.cv is not None
-        findings = Findings(labels, measured, final, plan.objective, self.options.seed, asked=asked)
+        o = self.options
+        findings = Findings(labels, measured, final, plan.objective, o.seed, asked=asked, new_systems=o.new_systems)
         report = findings.report(meter.usage - before, time.monotonic() - started)
         prompt, completion = (b - a for a, b in zip(tokens, meter.logical_tokens, strict=True))
         final.judge.sureness = findings.sureness
@@ -180,6 +187,9 @@ class Compiler:
             raise OptionError("this judge has no kind and could not be saved")
         _refuse_unscored(labels)
         self.objective(labels)
+        systems = {row.system for row in labels.rows}
+        if self.options.new_systems and (None in systems or len(systems) < FEWEST_SYSTEMS):
+            raise OptionError(f"new_systems needs rows of {FEWEST_SYSTEMS} named systems at least (column system)")
         if self.options.max_cost is not None:
             check_priced(lm, self.teacher or lm)
 

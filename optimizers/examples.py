@@ -148,10 +148,12 @@ def score_rows(
 
 
 def agreement(
-    percents: Vector, examples: Sequence[dspy.Example], *, objective: Objective, seed: int, rounds: int = 2000
-) -> AgreementValue:
+    percents: Vector, examples: Sequence[dspy.Example], *, objective: Objective, seed: int, rounds: int = 2000,
+    new_systems: bool = False,
+) -> AgreementValue:  # fmt: skip
     """What an objective reaches on these rows, and its interval."""
-    return AgreementValue.of(percents, rows_of(examples), objective, seed=seed, rounds=rounds)
+    rows = rows_of(examples)
+    return AgreementValue.of(percents, rows, objective, seed=seed, rounds=rounds, new_systems=new_systems)
 
 
 def difference(

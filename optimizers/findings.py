@@ -14,7 +14,6 @@ import dspy
 import numpy as np
 from numpy.typing import NDArray
 
-from ..agreement.conformal import coverage_of
 from ..agreement.correlation import Codes, id_codes
 from ..agreement.decisions import (
     accuracy_when_drawn,
@@ -25,12 +24,13 @@ from ..agreement.decisions import (
 )
 from ..agreement.metric import AgreementValue
 from ..agreement.objectives import Objective
+from ..agreement.replacement import way_to_rater
 from ..agreement.resampling import Bounded, estimates_of
 from ..datasets.records import Labels, Row
 from ..datasets.splits import Split
 from ..programs.models.lm import Capabilities
 from ..programs.outcome import COVERAGE, Sureness
-from ..signatures.values import Scale, ScoreInterval, Usage, Verdict, json_number
+from ..signatures.values import Scale, Usage, Verdict, json_number
 from .examples import Scored, Vector, agreement, difference, examples_of, humans
 from .fitting.outcome import calibrated_without, fit_sureness, places_of
 from .fitting.readings import surface_percents
@@ -67,6 +67,8 @@ class Findings:
     seed: int
     asked: bool
     """Whether folds were asked for, and not taken since there are few labels."""
+    new_systems: bool = False
+    """Whether the intervals of agreement speak of other systems, too."""
 
     @property
     def folds(self) -> int:
@@ -103,7 +105,8 @@ class Findings:
         return np.concatenate([mean + spread * (part.compiled.percents - m) / s for part, (m, s) in folds])
 
     def _agreement(self, percents: Vector) -> AgreementValue:
-        return agreement(percents, self.examples, objective=self.objective, seed=self.seed)
+        of, seed = self.objective, self.seed
+        return agreement(percents, self.examples, objective=of, seed=seed, new_systems=self.new_systems)
 
     def report(self, usage: Usage, seconds: float) -> CompileReport:
         plain = np.concatenate([part.zero_shot.percents for part in self.parts])
@@ -123,13 +126,14 @@ class Findings:
             surface=surface,
             readings=next((r.weights for r in self.final.refined if r.weights), ()),
             decisions=self._decisions(),
+            way=self._way(),
             sureness=self._how_sure(),
             folds=self.folds,
             train_rows=len(self.seen),
             heldout_rows=len(self.rows),
             selected=self._selected(),
             candidates=tuple(c.to_dict() for c in self.final.record.candidates),
-            notes=tuple(self._notes(heldout, zero_shot, surface)),
+            notes=tuple(self._notes(heldout, surface)),
             usage=usage,
             seconds=seconds,
             calibrated_error=_mean_error(np.array([v.score for v in self.verdicts], float), human),
@@ -154,7 +158,16 @@ class Findings:
     ) -> dict[str, Any]:
         """What an artifact says of where it comes from. cost: calls and tokens, as they would be without a cache."""
         final, data, inference = self.final, report.to_dict(), self.final.inference
-        same = ("candidates", "selected", "zero_shot", "difference", "surface", "mean_absolute_error", "sureness")
+        same = (
+            "candidates",
+            "selected",
+            "zero_shot",
+            "difference",
+            "surface",
+            "mean_absolute_error",
+            "sureness",
+            "way",
+        )
         return {
             "created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "versions": {name: version(name) for name in ("judgesmith", "dspy")},
@@ -176,7 +189,7 @@ class Findings:
             "task_inference": inference
             and {"batches": inference.batches, "complete": inference.complete, "notes": list(inference.notes)},
             **{refinement.name: refinement.details for refinement in final.refined},
-            **{name: data[name] for name in (*same, "notes")},
+            **{name: data[name] for name in (*same, "way", "notes")},
             "heldout": data["heldout"] | {"cross_validated": self.folds > 0, "folds": self.folds},
             **({} if report.decisions is None else {"decisions": report.decisions}),
             "capabilities": asdict(capabilities),
@@ -211,25 +224,15 @@ class Findings:
         return sum(row.suggested for row in self.rows)
 
     def _how_sure(self) -> dict[str, Any] | None:
-        """Width of the intervals on the held-out rows, and what intervals from training rows alone hold of these."""
+        """Width of the intervals on the held-out rows, and what they rest on."""
         sure, scale = self.sureness, Scale(*self.labels.scale)
         if sure is None:
             return None
-        widths = [i.high - i.low for part in self.parts for i in _intervals(sure, _heldout(part), scale)[0]]
-        covered: tuple[float | None, int | None] = None, None
-        without = None if self.folds else self._sureness([self._training()])
-        if without is not None and widths:
-            intervals, human = _intervals(without, _heldout(self.parts[0]), scale)
-            share = coverage_of([i.low for i in intervals], [i.high for i in intervals], human)
-            covered = json_number(share), len(intervals)
-        return {
-            "coverage": COVERAGE,
-            "width": round(float(np.mean(widths)), 6) if widths else None,
-            "rows": sure.rows,
-            "documents": sure.documents,
-            "heldout_covered": covered[0],
-            "heldout_rows": covered[1],
-        }
+        rows = (zip(part.compiled.percents.tolist(), part.compiled.verdicts, strict=True) for part in self.parts)
+        scored = [(percent, v.score) for part in rows for percent, v in part if not v.failure]
+        ends = [sure.interval(percent, score, scale) for percent, score in scored]
+        width = round(float(np.mean([i.high - i.low for i in ends if i is not None])), 6) if ends else None
+        return {"coverage": COVERAGE, "width": width, "rows": sure.rows, "documents": sure.documents}
 
     # -- what was chosen and decided
 
@@ -255,6 +258,15 @@ class Findings:
             "corrected": corrected,
             "q_corrected": corrected if by.name == "q" else None,
         }
+
+    def _way(self) -> dict[str, Any] | None:
+        """How far the judge is on the way from guessing to one human rater; None where the rows have one rating."""
+        singles = [row.ratings.get(self.labels.aspect, ()) for row in self.rows]
+        if (raters := max(map(len, singles), default=0)) < 2:
+            return None
+        table = np.array([[*ratings, *[math.nan] * (raters - len(ratings))] for ratings in singles], float)
+        way = way_to_rater(self.percents, table, documents=[row.group for row in self.rows], seed=self.seed)
+        return {"raters": raters} | {name: json_number(value) for name, value in asdict(way).items()}
 
     def _decisions(self) -> dict[str, Any] | None:
         """Agreement of decisions on the held-out rows, each decided by the cuts of its own part."""
@@ -295,12 +307,11 @@ class Findings:
 
     # -- in words
 
-    def _notes(self, heldout: AgreementValue, zero_shot: AgreementValue, surface: AgreementValue) -> list[str]:
+    def _notes(self, heldout: AgreementValue, surface: AgreementValue) -> list[str]:
         final, rows, label = self.final, len(self.rows), self.objective.label
         documents = len({row.group for row in self.rows})
         repaired = sum(v.repaired for v in self.verdicts)
-        # Nothing was chosen for the zero-shot prompt's sake, so that both parts of the rows speak of it alike.
-        training, unfit = final.record.candidates[0].agreement, final.record.selected.disqualified
+        unfit = final.record.selected.disqualified
         few = "" if self.asked else f"{len(self.labels)} labels are too few for a held-out part: "
         more = "" if self.folds else "hold out more (--heldout), cross-validate (--cv), or "
         notes: list[tuple[object, str]] = [
@@ -338,12 +349,6 @@ class Findings:
                 "length, overlap with the source and repetition alone, weighed by the same labels without any model, "
                 f"reach {label} {_span(surface)} on the held-out rows: the judge is no better than that",
             ),
-            (
-                not self.folds and _contradict(training, zero_shot),
-                f"without demonstrations {label} is {_span(training)} on the training rows and {_span(zero_shot)} on "
-                "the held-out ones: the documents differ more than the intervals know; believe neither before more "
-                "documents are labelled",
-            ),
             (heldout.reason, f"held-out agreement: {heldout.reason}"),
             (final.record.reason, f"the search: {final.record.reason}"),
             (
@@ -361,19 +366,6 @@ class Findings:
 def _heldout(part: Measured) -> Judged:
     scores = np.array([math.nan if v.failure else v.score for v in part.compiled.verdicts], dtype=float)
     return part.compiled.percents, scores, part.split.heldout.scores, part.split.heldout.groups
-
-
-def _intervals(sure: Sureness, judged: Judged, scale: Scale) -> tuple[list[ScoreInterval], list[float]]:
-    """The intervals of the rows that have a score, and human ratings of them."""
-    rows = [(p, s, h) for p, s, h in zip(*(part.tolist() for part in judged[:3]), strict=True) if math.isfinite(s)]
-    intervals = [sure.interval(p, s, scale) for p, s, _ in rows]
-    return [interval for interval in intervals if interval is not None], [h for *_, h in rows]
-
-
-def _contradict(one: AgreementValue, other: AgreementValue) -> bool:
-    """Whether each lies outside the other's interval, by more than rounding."""
-    slack = 1e-6
-    return not any(a.low - slack <= b.value <= a.high + slack for a, b in ((one, other), (other, one)))
 
 
 def _span(reached: AgreementValue) -> str:

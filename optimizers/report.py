@@ -127,8 +127,10 @@ class CompileReport:
     decisions: dict[str, Any] | None = None
     """How far categories, pass and fail, or preferences agree with people's; None for labels that are scores."""
     sureness: dict[str, Any] | None = None
-    """How wide the judge's intervals are on the held-out rows, and the share of these rows that intervals learnt
-    without them hold (None where none were)."""
+    """How wide the judge's intervals are on the held-out rows, and how many rows and documents they rest on."""
+    way: dict[str, Any] | None = None
+    """How far the judge is on the way from guessing (0) to one human rater (1), where the held-out rows have several
+    ratings: value, low, high and how many raters."""
     stopped: str | None = None
     heldout_predictions: tuple[dict[str, Any], ...] = field(default=(), repr=False)
 
@@ -145,7 +147,8 @@ class CompileReport:
         how = f"{self.folds}-fold cross-validation" if self.folds else how
         names = [*(["Q"] if by.name != "q" else []), "Pearson", "Spearman", "Kendall"]
         numbers = [Column(name, ".2f") for name in (by.label, *names)]
-        title = f"Agreement with people on {self.heldout_rows} rows ({how})"
+        spoken_of = "other documents and systems" if self.heldout.new_systems else "other documents"
+        title = f"Agreement with people on {self.heldout_rows} rows ({how}; intervals speak of {spoken_of})"
         made = Table(["judge", *numbers, Column("rows", "d"), Column("failed", "d")], title)
         lines = (("no model: surface", self.surface), ("zero-shot", self.zero_shot), ("compiled", self.heldout))
         for name, agreement in lines:
@@ -175,6 +178,7 @@ class CompileReport:
             "readings": list(self.readings),
             **({} if self.decisions is None else {"decisions": self.decisions}),
             "sureness": self.sureness,
+            "way": self.way,
             "cross_validated": self.folds > 0,
             "folds": self.folds,
             "train_rows": self.train_rows,

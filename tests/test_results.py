@@ -11,10 +11,8 @@ import numpy as np
 import pytest
 from scripts import script
 
-from judgesmith.agreement.significance import Difference
 from judgesmith.experiments.bench import commands
 from judgesmith.experiments.bench.commands import save, without_folders
-from judgesmith.experiments.studies.analysis import Gap, Line
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted((ROOT / "experiments/results").glob("*.md"))
@@ -99,26 +97,3 @@ def test_commands_of_judgesmith_become_one_table(tmp_path: Path, monkeypatch: py
     assert (told["judge"], told["texts"], told["blind to"]) == ("metric/rougeL", 7, "none")
     assert told["D_avg"] == pytest.approx([math.log(0.5**7) / math.log(0.05)], rel=1e-5)  # every text lost: p = 2^-7
     assert told["perturbations"].startswith("the paper's, 1 of ")
-
-
-def test_agreement_becomes_a_row_a_judge(tmp_path: Path) -> None:
-    rated = tmp_path / "rated.csv"
-    rated.write_text("output,human,judge\n" + "".join(f"text {n},{n % 5},{n % 5 + n % 2}\n" for n in range(20)))
-    words = ["judgesmith", "evaluate", str(rated), "--human", "human", "--judge", "judge"]
-    columns, (row,) = commands.evaluated(words, commands.output_of(words))
-    told = dict(zip(columns, row, strict=True))
-    assert (told["judge"], told["level"], told["n"], told["failed"]) == ("judge", "pooled", 20, 0)
-    x, y = np.arange(20) % 5, np.arange(20) % 5 + np.arange(20) % 2
-    assert told["r"][0] == pytest.approx(np.corrcoef(x, y)[0, 1])
-
-
-def test_arms_of_a_study_become_rows() -> None:
-    gap = Gap("none", Difference(0.5, 0.1, 0.9, 0.01, rounds=100, undefined=0, documents=9), seeds=1)
-    record = {"q": 1.5, "failed": 0, "calls": 40, "selected": "x"}
-    lines = [
-        Line("random", "m", "random", 40, {0: record}, 1, low=1.0, high=2.0, baseline=gap),
-        Line("none", "m", "none", 40, {0: record}, 1),
-    ]
-    columns, rows = commands.studied([], {"lines": [line.to_dict() for line in lines]})
-    assert rows[0] == ["random", 40, [1.5, 1.0, 2.0], [0.5, 0.1, 0.9], 40, 0, 1]
-    assert rows[1][3] is None and len(rows[1]) == len(columns)

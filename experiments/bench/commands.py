@@ -2,9 +2,8 @@
 
     python experiments/bench/commands.py NAME --save [FOLDER] -- judgesmith discern … [-- judgesmith discern …]
 
-`discern`: D_avg and D_min of the judge, by the origin of the perturbations. `evaluate`: each judge's agreement.
-`study`: Q of each arm. `study paper`: the paper's rows beside ours. All commands of a table are of one kind. They stand
-in the saved table, without folders of this machine.
+`discern`: D_avg and D_min of the judge, by the origin of the perturbations. `study paper`: the paper's rows beside
+ours. All commands of a table are of one kind. They stand in the saved table, without folders of this machine.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from judgesmith.agreement.correlation import PARTS
 from judgesmith.experiments.studies.paper import SIGNS, read
 
 Rows = tuple[dict[str, str], list[list[Any]]]
@@ -67,32 +65,6 @@ def discerned(words: Sequence[str], output: Found) -> Rows:
     return columns, rows
 
 
-def evaluated(words: Sequence[str], output: Found) -> Rows:
-    columns = {"judge": "", "ratings": "", "level": ""}
-    columns |= {SIGNS[c]: "{:.3f} [{:.3f}, {:.3f}]" for c in PARTS} | {"n": "{}", "failed": "{}"}
-    rows = []
-    for judge, aspects in output["judges"].items():
-        for aspect, levels in aspects.items():
-            for level, by in levels.items():
-                values = [[by[c][end] for end in ("value", "low", "high")] for c in PARTS]
-                rows.append([judge, aspect, level, *values, by["pearson"]["n"], by["pearson"]["failed"]])
-    return columns, rows
-
-
-def studied(words: Sequence[str], output: Found) -> Rows:
-    columns = {"arm": "", "labels": "{}", "Q": "{:.2f} [{:.2f}, {:.2f}]"}
-    columns |= {"less the baseline": "{:+.2f} [{:+.2f}, {:+.2f}]", "calls": "{:,.0f}", "failed": "{}", "seeds": "{}"}
-    rows = []
-    for line in output["lines"]:
-        gap = line["minus_baseline"]
-        difference = gap and [gap[end] for end in ("value", "low", "high")]
-        values = [line[end] for end in ("q", "low", "high")]
-        rows.append(
-            [line["name"], line["train"], values, difference, line["calls"], line["failed"], line["seeds"]]
-        )  # fmt: skip
-    return columns, rows
-
-
 def published(words: Sequence[str], output: Found) -> Rows:
     signs = [SIGNS[c] for c in read(output["table"]).coefficients]
     columns = {"row": "", "whose": ""} | {
@@ -107,7 +79,7 @@ def published(words: Sequence[str], output: Found) -> Rows:
 
 
 KINDS: Mapping[str, Callable[[Sequence[str], Found], Rows]] = {
-    "discern": discerned, "evaluate": evaluated, "study paper": published, "study": studied,
+    "discern": discerned, "study paper": published,
 }  # fmt: skip
 
 

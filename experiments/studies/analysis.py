@@ -21,10 +21,9 @@ from .run import PEER, Cell, Journal
 ROUNDS = 2000
 NOTE = (
     "Q = Pearson + Spearman + Kendall tau-b on held-out rows, the mean over the seeds. Intervals (95 %) and p come "
-    "from a paired bootstrap of documents: a document is drawn equally often in every seed that holds it out, so that "
-    "seeds which share rows are not taken for independent. They speak of these seeds' labels; what other labels do is "
-    "seen in the values by seed. p is corrected by Holm over the arms of a table; the best arm was chosen on these "
-    "very rows, which flatters its lead."
+    "from a paired bootstrap of documents, each resample of one seed in turn: they speak of one judge from one draw of "
+    "labels, as far as so few seeds show how draws differ. p is corrected by Holm over the arms of a table; the best "
+    "arm was chosen on these very rows, which flatters its lead."
 )
 #: What fewer candidates than this did on training rows is not worth a note.
 FEWEST_LEADS = 5
@@ -184,8 +183,7 @@ def _compare(lines: Sequence[Line], config: StudyConfig, journal: Journal, round
             (record,) = line.records.values()
             line.low, line.high = _number(record["low"]), _number(record["high"])
         elif line.records and units > 1:
-            mean = np.mean(list(own[line.model, line.arm].values()), axis=0)
-            interval = difference_of(line.q, mean, units, 0, 0.95)
+            interval = difference_of(line.q, _of_one(list(own[line.model, line.arm].values())), units, 0, 0.95)
             line.low, line.high = interval.low, interval.high
     usable = [line for line in lines if line.records]
     best = max([line for line in usable if line.whole] or usable, key=lambda line: line.q, default=None)
@@ -199,7 +197,7 @@ def _compare(lines: Sequence[Line], config: StudyConfig, journal: Journal, round
         if units < 2:
             nothing = Difference(value, math.nan, math.nan, math.nan, 0, 0, units, "one document cannot be resampled")
             return Gap(other.name, nothing, len(shared))
-        gaps = np.mean([mine[s] - its[s] for s in shared], axis=0)
+        gaps = _of_one([mine[s] - its[s] for s in shared])
         return Gap(other.name, difference_of(value, gaps, units, 0, 0.95), len(shared))
 
     for line in usable:
@@ -212,6 +210,12 @@ def _compare(lines: Sequence[Line], config: StudyConfig, journal: Journal, round
         for line, p in zip(present, adjusted.tolist(), strict=True):
             old: Gap = getattr(line, name)
             setattr(line, name, Gap(old.other, old.difference, old.seeds, p))
+
+
+def _of_one(drawn: Sequence[Vector]) -> Vector:
+    """Resamples of one judge: each is of one seed in turn, so that the spread over draws of labels is among theirs."""
+    rounds = np.arange(len(drawn[0]))
+    return np.stack(drawn)[rounds % len(drawn), rounds]
 
 
 def resample(

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...agreement.replacement import way_to_rater
 from ...agreement.resampling import Agreement, Measure
 from ...agreement.significance import Difference, difference_of, holm
 from ...datasets.loading import read_labels
@@ -25,7 +26,7 @@ from ...optimizers.fitting.readings import agreement, nested, weigh
 from ...programs.models.lm import LanguageModel
 from ...programs.progress import Progress
 from ...programs.readings.experience import Experience
-from ...programs.readings.head import LinearHead, Readings, Vector
+from ...programs.readings.head import LinearHead, Matrix, Readings, Vector
 from ...programs.readings.judge import DIRECT, FEWEST_GROUPS, ReadingsJudge, table_of
 
 #: Fewer rows to measure on say nothing.
@@ -40,10 +41,11 @@ ROUNDS = 2000
 class Draws:
     """Q on the rows that a draw left over, by draw. chosen: of the judge that compiling would make. plain: of the same
     without experience. gap: of one judge, its Q less zero-shot's; the interval and p are of a judge from other labels
-    on other groups, since each resample of groups (`drawn`) is of one draw. within, without_length: (zero-shot,
-    chosen), the mean Pearson correlation within groups, and that of what the number of words does not explain, means
-    over draws. below: share of draws below zero-shot. told: the Q that compiling would report from the labels alone
-    (nested), less the one on the rows left over, by draw; of the first draws only."""
+    on other groups, since each resample of groups (`drawn`) is of one draw. within: (zero-shot, chosen), the
+    mean Pearson correlation within groups, means over draws. below: share of draws below zero-shot. told: the Q that
+    compiling would report from the labels alone (nested), less the one on the rows left over, by draw; of the first
+    draws only. way: how far zero-shot and the judge are on the way from guessing to one human rater, means over draws;
+    None where rows have one rating."""
 
     labels: int
     zero_shot: Vector
@@ -52,8 +54,8 @@ class Draws:
     gap: Difference
     drawn: Vector
     within: tuple[float, float]
-    without_length: tuple[float, float]
     told: Vector
+    way: tuple[float, float] | None = None
 
     @property
     def below(self) -> float:
@@ -71,7 +73,7 @@ class Draws:
             "below_share": _short(self.below),
             "difference": _told(self.gap),
             "within_groups": [_short(r) for r in self.within],
-            "without_length": [_short(r) for r in self.without_length],
+            "way": self.way and [_short(share) for share in self.way],
             "nested_less_fresh": told(self.told),
             "without_experience": told(self.plain),
         }
@@ -150,12 +152,13 @@ class Found:
 
 @dataclass(frozen=True)
 class Known:
-    """Labelled rows as they were read: the table, human scores in percent, and how many other rows could not be
-    read."""
+    """Labelled rows as they were read: the table, human scores in percent, how many other rows could not be read, and
+    single ratings, (rows, raters), where rows have several."""
 
     table: Readings
     scores: Vector
     failed: int = 0
+    ratings: Matrix | None = None
 
 
 def read_table(judge: ReadingsJudge, labels: Labels, lm: LanguageModel, progress: Progress) -> Known:
@@ -172,7 +175,10 @@ def read_table(judge: ReadingsJudge, labels: Labels, lm: LanguageModel, progress
         raise OptionError(f"no row of {labels.origin} could be read by {judge.opened(lm).reader.name}")
     members = groups(examples)
     table = table_of([row for row in read if row is not None], direct[present].tolist(), [members[i] for i in present])
-    return Known(table, humans(examples)[present], len(examples) - len(present))
+    singles = [labels.rows[i].ratings.get(labels.aspect, ()) for i in present]
+    width = max(map(len, singles))
+    ratings = np.array([[*given, *[math.nan] * (width - len(given))] for given in singles]) if width > 1 else None
+    return Known(table, humans(examples)[present], len(examples) - len(present), ratings)
 
 
 def whole_groups(members: Sequence[Any], rows: int, seed: Sequence[int] | int) -> list[int]:
@@ -211,39 +217,38 @@ def study_table(
         values = np.nan_to_num(table.values[:, column])
         alone[reading] = agreement(values, scores)
         within[reading] = _within(values, scores, table.groups)
-    measured = [_draws(table, scores, experience, size, draws, step) for size in sizes]
+    measured = [_draws(known, experience, size, draws, step) for size in sizes]
     done = tuple(one for one in measured if one is not None)
     return SetFound(name, len(table), len(set(table.groups)), alone, within, done)
 
 
-def _draws(
-    table: Readings, scores: Vector, experience: Experience, labels: int, draws: int, step: Callable[[], None]
-) -> Draws | None:
-    zero_shot, chosen, plain, reported = [], [], [], []
+def _draws(known: Known, experience: Experience, labels: int, draws: int, step: Callable[[], None]) -> Draws | None:
+    table, scores, ratings = known.table, known.scores, known.ratings
+    zero_shot, chosen, plain, reported, ways, within = [], [], [], [], [], []
 
     def fitted(rows: Readings, y: Vector) -> LinearHead:
         return weigh(rows, y, experience).head
 
     direct, rounds, drawn = np.nan_to_num(table.columns([DIRECT])[:, 0]), -(-ROUNDS // draws), list[Vector]()
-    within, lengthless = list[tuple[float, float]](), list[tuple[float, float]]()
-    words = table.columns(["surface.words"])[:, 0] if "surface.words" in table.names else np.zeros(len(table))
     for draw in range(draws):
         train, left = draw_labels(table.groups, labels, draw)
         step()
         if len(train) < labels or len(left) < FEWEST_LEFT or len({table.groups[i] for i in train}) < FEWEST_GROUPS:
             return None
-        known, rest = table.rows(train), table.rows(left)
-        given = fitted(known, scores[train])(rest)
+        seen, rest = table.rows(train), table.rows(left)
+        given = fitted(seen, scores[train])(rest)
         members, both = [str(table.groups[i]) for i in left], (direct[left], given)
         resampled = Agreement.of(both, Measure(scores[left], documents=members)).resample(rounds, draw)[0]
         drawn.append(resampled[1] - resampled[0])
         within.append((_within(both[0], scores[left], members), _within(given, scores[left], members)))
-        lengthless.append((_without(both[0], scores[left], words[left]), _without(given, scores[left], words[left])))
+        if ratings is not None:
+            shares = [way_to_rater(side, ratings[left], rounds=0).value for side in both]
+            ways.append((shares[0], shares[1]))
         zero_shot.append(agreement(direct[left], scores[left]))
         chosen.append(agreement(given, scores[left]))
-        plain.append(agreement(weigh(known, scores[train], Experience()).head(rest), scores[left]))
+        plain.append(agreement(weigh(seen, scores[train], Experience()).head(rest), scores[left]))
         if draw < NESTED_DRAWS:
-            own = nested(fitted, known, scores[train], seed=draw)
+            own = nested(fitted, seen, scores[train], seed=draw)
             reported.append(agreement(own, scores[train]) - chosen[-1])
     gaps, every = np.array(chosen) - np.array(zero_shot), np.concatenate(drawn)
     return Draws(
@@ -253,17 +258,14 @@ def _draws(
         np.array(plain),
         difference_of(float(gaps.mean()), every, len(set(table.groups)), 0, 0.95),
         every,
-        (float(np.mean([a for a, _ in within])), float(np.mean([b for _, b in within]))),
-        (float(np.mean([a for a, _ in lengthless])), float(np.mean([b for _, b in lengthless]))),
+        _means(within),
         np.array(reported),
+        _means(ways) if ways else None,
     )
 
 
-def _without(values: Vector, scores: Vector, words: Vector) -> float:
-    """Pearson's correlation of what a straight line over `words` leaves."""
-    line = np.column_stack([np.ones(len(words)), words])
-    rest = [part - line @ np.linalg.lstsq(line, part, rcond=None)[0] for part in (values, scores)]
-    return float(np.corrcoef(*rest)[0, 1]) if min(map(np.ptp, rest)) > 0 else math.nan
+def _means(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    return float(np.mean([a for a, _ in pairs])), float(np.mean([b for _, b in pairs]))
 
 
 def _within(values: Vector, scores: Vector, members: Sequence[Any]) -> float:

@@ -83,17 +83,20 @@ def _show(result: Found) -> None:
         numbers = (Column(name, ".2f") for name in ("zero-shot", "weighed", "sd"))
         drawn = Table(
             [Column("labels", "d"), *numbers, Column("below zero-shot", ".0%"), Column("difference", ".2f"),
-             Column("p", ".3f"), "within groups", "without length"],
+             Column("p", ".3f"), "within groups"],
             "Q on the rows that the labels were not drawn from (mean and sd over draws)",
         )  # fmt: skip
         for size in one.draws:
-            pairs = (" → ".join(number(r, 2) for r in pair) for pair in (size.within, size.without_length))
+            within = " → ".join(number(r, 2) for r in size.within)
             drawn.add(
                 size.labels, size.zero_shot.mean(), size.chosen.mean(), size.chosen.std(), size.below,
-                Cell(size.gap.value, size.gap.low, size.gap.high), size.gap.p, *pairs,
+                Cell(size.gap.value, size.gap.low, size.gap.high), size.gap.p, within,
             )  # fmt: skip
         drawn.show(out)
         for size in one.draws:
+            if size.way:
+                shares = " → ".join(f"{share:.0%}" for share in size.way)
+                out.print(f"  {size.labels} labels: {shares} of the way from guessing to one human rater")
             if len(size.told):
                 out.print(
                     f"  {size.labels} labels: the Q that compiling reports from them alone (nested) is "

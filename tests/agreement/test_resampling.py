@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from judgesmith.agreement import resampling
 from judgesmith.agreement.correlation import PARTS, CorrelationSum, correlate
 from judgesmith.agreement.decisions import accuracy_when_drawn, auc_when_drawn
+from judgesmith.agreement.meta.evaluation import meta_evaluate
 from judgesmith.agreement.resampling import Agreement, Measure, WeightedRows, bootstrap_q, interval_of
 from judgesmith.errors import OptionError
 
@@ -298,3 +299,24 @@ def test_coverage_of_auc_of_15_rows():
         found = interval_of(Agreement.of_share(drawn, 15, 15), rounds=200, seed=i)
         hits += found.low <= 0.8 <= found.high
     assert 465 <= hits <= 495
+
+
+@pytest.mark.parametrize(("level", "least"), [("pooled", 1.24), ("sample", 1.23), ("system", 1.44)])
+def test_intervals_for_other_systems_hold_the_value_of_systems_at_large(level, least):
+    """8 systems, some of which the judge favours, on 20 documents; the value of 2,400 systems is in the parameters."""
+    held = []
+    doc, sys = (codes.ravel() for codes in np.indices((20, 8)))
+    for seed in range(60):
+        rng = np.random.default_rng([seed, 8])
+        quality, hard, own = rng.normal(size=8) / 2, rng.normal(size=20) / 2, rng.normal(size=160)
+        human = quality[sys] + hard[doc] + own
+        judge = 0.8 * quality[sys] + 0.6 * rng.normal(size=8)[sys] + 0.5 * (hard[doc] + own) + rng.normal(size=160)
+        judge += 0.4 * rng.normal(size=20)[doc]
+        shared = {"documents": doc, "systems": sys, "levels": [level], "coefficients": ["q"], "rounds": 200}
+        for wide in (False, True):
+            found = meta_evaluate({"j": judge}, human, new_systems=wide, **shared)
+            cell = found.cell("j", "overall", level, "q")
+            held.append(cell["low"] <= least <= cell["high"])
+    documents, systems = np.reshape(held, (-1, 2)).mean(axis=0)
+    assert documents < 0.9 < 0.93 <= systems
+    assert "other systems" in found.notes[-1] and cell["interval"] == "fisher, other systems"

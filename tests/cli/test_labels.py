@@ -97,7 +97,7 @@ def test_decisions_go_from_labels_to_verdicts(
 @pytest.mark.parametrize(
     ("more", "code", "said"),
     [
-        (("--objective", "balanced-accuracy", "--json"), 0, '"objective": "balanced-accuracy"'),
+        (("--objective", "kappa", "--json"), 0, '"objective": "kappa"'),
         (("--objective", "q"), 0, "Pearson + Spearman"),
         ((), 0, "AUC"),
         (("--objective", "aux"), 2, "did you mean 'auc'"),

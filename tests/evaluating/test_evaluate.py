@@ -84,6 +84,9 @@ def test_a_scored_file_whole_and_without_a_system(run: Run, scored: Path) -> Non
     found = as_json(run, scored, "--without-system", "s0")
     assert found["judges"]["mine"]["overall"]["pooled"]["spearman"]["n"] == 48
     assert found["judges"]["mine"]["overall"]["system"]["spearman"]["n"] == 4
+    other = as_json(run, scored, "--human", "score", "--new-systems")["judges"]["mine"]["score"]["pooled"]["spearman"]
+    assert other["low"] < cell["low"] < cell["high"] < other["high"] and other["value"] == cell["value"]
+    assert "other systems" in run(scored, "--new-systems").stdout
 
 
 def test_a_csv_of_scores_gives_the_same_numbers(run: Run, scored: Path, tmp_path: Path) -> None:
@@ -109,6 +112,7 @@ def test_several_raters_give_a_ceiling(run: Run, tmp_path: Path) -> None:
         for row in rows()
     ]
     found = as_json(run, write(tmp_path / "rated.jsonl", made))
+    assert found["way"][0]["low"] < found["way"][0]["value"] < found["way"][0]["high"]
     assert found["ceiling"]["overall"]["raters"] == 2 and 0.5 < found["ceiling"]["overall"]["alpha"] < 1
     assert 0.5 < found["ceiling"]["overall"]["pooled"]["spearman"]["value"] < 1
 
@@ -142,14 +146,6 @@ def test_two_files_are_joined_by_id(run: Run, scored: Path, tmp_path: Path) -> N
     assert pooled[0] == pytest.approx(pooled[1])  # the order of the rows says nothing
 
 
-def test_labels_from_another_file(run: Run, tmp_path: Path) -> None:
-    made = rows()
-    labels = write(tmp_path / "labels.jsonl", [{k: r[k] for k in ("id", "source", "output", "score")} for r in made])
-    bare = write(tmp_path / "bare.jsonl", [{k: v for k, v in r.items() if k != "score"} for r in made])
-    found = as_json(run, labels, bare)
-    assert found["judges"]["bare"]["overall"]["pooled"]["spearman"]["n"] == 60
-
-
 def test_values_beside_the_file_are_columns_of_it(run: Run, tmp_path: Path) -> None:
     file = write(tmp_path / "set.jsonl", rows())
     values = [{"id": r["id"], "metrics": {"m.overall": r["score"], "score": -i}} for i, r in enumerate(rows()[:50])]
@@ -168,11 +164,6 @@ def test_ids_on_one_side_only_are_said_and_count_as_failed(run: Run, scored: Pat
     (note,) = [n for n in found["notes"] if "other.jsonl" in n]
     assert "10 of 60 rows of mine.scored.jsonl are not in other.jsonl (first: 'r50')" in note
     assert "10 rows of other.jsonl are not in mine.scored.jsonl" in note
-
-
-def test_rows_that_the_judge_learnt_from_are_said(run: Run, tmp_path: Path) -> None:
-    found = as_json(run, write(tmp_path / "seen.jsonl", rows(seen=True)))
-    assert any("60 of the rows were used to compile the judge" in note for note in found["notes"])
 
 
 METRIC = "metric/bertscore:some/model,layer=9"
@@ -266,10 +257,3 @@ def test_the_gate_as_a_comment_for_a_pull_request(run: Run, scored: Path, tmp_pa
     assert "the lower end of its interval" in html.unescape(said)
     run(scored, *given, "--markdown", passed)
     assert "passed" not in passed.read_text(encoding="utf-8")
-
-
-def test_latex(run: Run, scored: Path, tmp_path: Path) -> None:
-    tex = tmp_path / "t.tex"
-    run(scored, "--judge", "SUM_1%=verdict.score", "--latex", tex)
-    assert r"SUM\_1\%" in tex.read_text()
-    assert tex.read_text().count(r"\\") == 6  # a header and a row for each of three levels

@@ -59,12 +59,6 @@ def test_a_measure_that_does_not_fit_is_said_in_one_line(cli: Any, tmp_path: Pat
     assert done.code == 2 and said in done.err and "Traceback" not in done.err
 
 
-def test_gates_are_read() -> None:
-    gate = Gate.parse("balanced_accuracy >= 0.7")
-    assert (gate.coefficient, gate.level, gate.least) == ("balanced-accuracy", None, 0.7)
-    assert Gate.parse("sample.pairwise>=0.6").coefficient == "pairwise"
-
-
 def test_pass_and_fail_from_vectors() -> None:
     rng = np.random.default_rng(0)
     human = rng.integers(0, 2, 40)
@@ -80,6 +74,7 @@ def test_pass_and_fail_from_vectors() -> None:
     cell = found.cell("judge", "overall", "pooled", "balanced-accuracy")
     assert cell["value"] == pytest.approx(on_all(balanced_when_drawn, place[some], human[some]))
     assert (cell["n"], cell["failed"]) == (39, 1)
+    assert Gate.parse("balanced_accuracy >= 0.3").judge(found, 0.9) == []
     with pytest.raises(OptionError, match="pairwise does not fit the human 'overall'"):
         meta_evaluate({"judge": said}, human, coefficients=["pairwise"])
 

@@ -81,12 +81,3 @@ def test_a_judge_that_knows_nothing_is_constant_or_leads_by_chance_is_said_to_do
     judges = {name: human + rng.normal(0, 1, 60) for name in ("one", "other")}
     told = headline(meta_evaluate(judges, human, rounds=200))
     assert "which may be chance (p = " in told
-
-
-def test_latex_has_a_panel_for_each_coefficient_and_the_best_in_bold(several: MetaEvaluation) -> None:
-    made = tables.agreement_latex(several)
-    assert made.count(r"\begin{tabular}") == made.count(r"\end{tabular}") == 1
-    assert made.count(r"\mathbf{") == 3 * 7 and r"^{\dagger}" in made
-    body = [line for line in made.splitlines() if " & " in line]
-    assert {line.count(" & ") for line in body} == {8}
-    assert r"close\_judge" in made and "[bold]x[/bold]" in made and "\x1b" not in made

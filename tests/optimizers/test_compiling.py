@@ -188,20 +188,6 @@ def test_rows_that_fail_for_good_are_counted_imputed_and_disqualify(
     assert f"failed:{failed}" in judge.provenance["heldout"]["signature"]
 
 
-def test_training_and_held_out_rows_that_contradict_each_other_are_noted(
-    server: Any, fake: Any, compiled: Compiled, labels: Labels, human: Any
-) -> None:
-    server.answer = fake.judging(lambda ask: human[ask.mark])
-    _, report = compiled(labels, optimizer="none")
-    assert not any("without demonstrations Q is" in note for note in report.notes)
-    held = set(held_out(report))
-    # Right on the held-out rows, the wrong way round on the others.
-    server.answer = fake.judging(lambda ask: human[ask.mark] if ask.mark in held else 100 - human[ask.mark])
-    _, report = compiled(labels, optimizer="none", connection=js.Connection(api_base=server.base, cache=False))
-    (note,) = [note for note in report.notes if "without demonstrations Q is" in note]
-    assert "is -3.00 [-3.00, -3.00] on the training rows and 3.00 [3.00, 3.00] on the held-out" in note
-
-
 def test_a_form_of_answers_that_fails_is_not_chosen(server: Any, fake: Any, compiled: Compiled, human: Any) -> None:
 
     def answer(ask: Any) -> Any:
@@ -413,6 +399,22 @@ def test_rows_that_suggest_chose_are_told(chosen: int, compiled: Compiled, label
     (note,) = [note for note in report.notes if "`suggest`" in note]
     assert ("rest on 12 rows that were drawn otherwise" in note) == (chosen == 24)
     assert judge.sureness is not None and judge.sureness.rows == {24: 24, 48: 48}[chosen]
+
+
+def test_intervals_for_other_systems_and_the_way_to_a_rater(
+    server: Any, fake: Any, compiled: Compiled, labels: Labels, human: Any
+) -> None:
+    server.answer = fake.judging(lambda ask: (human[ask.mark] + int(ask.mark[1:]) * 37 % 101) / 2)
+    said = [{labels.aspect: (score, 0.9 * score + n % 11)} for n, score in enumerate(labels.scores.tolist())]
+    rows = tuple(replace(row, ratings=given) for row, given in zip(labels.rows, said, strict=True))
+    labels = replace(labels, rows=rows)
+    _, report = compiled(labels, optimizer="none")
+    judge, wide = compiled(labels, optimizer="none", new_systems=True)
+    assert wide.heldout.low < report.heldout.low and report.heldout.high < wide.heldout.high
+    assert str(wide.heldout).endswith("|new-systems") and "and systems" in wide.table().title
+    assert judge.provenance["way"] == wide.way == report.way and 0 < wide.way["value"] < 1 and wide.way["raters"] == 2
+    with pytest.raises(OptionError, match="3 named systems"):
+        compiled(replace(labels, rows=tuple(replace(row, system=None) for row in rows)), new_systems=True)
 
 
 def test_the_report_adds_up(server: Any, fake: Any, compiled: Compiled, labels: Labels, human: Any) -> None:

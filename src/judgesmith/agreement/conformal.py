@@ -65,14 +65,6 @@ def independent_rows(errors: Vector, documents: Codes) -> float:
     return float(count**2 / (alike + (1 - alike) / rows).sum())
 
 
-def coverage_of(low: npt.ArrayLike, high: npt.ArrayLike, human: npt.ArrayLike) -> float:
-    """The share of rows whose human score lies in its interval, ends included; NaN for no rows. A rounding error of a
-    billionth outside counts as inside."""
-    a, b, y = vector(low, "low"), vector(high, "high"), vector(human, "human")
-    slack = 1e-9 * np.maximum(1.0, np.abs(y))
-    return float(np.mean((a - slack <= y) & (y <= b + slack))) if len(y) else math.nan
-
-
 def deferred(errors: npt.ArrayLike, share: float) -> npt.NDArray[np.bool_]:
     """Which rows to leave to a person: the share (in 0..1, rounded up) whose expected errors are largest; of equal ones
     those that come first. NaN: a row without a score, which goes to a person before all others."""

@@ -23,6 +23,7 @@ import scipy
 from ..errors import LabelsError, OptionError
 from .correlation import Codes, Vector, id_codes, vector
 from .fields import json_values
+from .resampling import FEWEST_SYSTEMS
 from .significance import holm
 
 ALL = "all rows"
@@ -71,7 +72,9 @@ class SystemDifference:
 @dataclass(frozen=True, slots=True)
 class Estimates:
     """Systems from the best to the worst, and their differences. weight: how much the judge counts (lambda of PPI++;
-    0: not at all). documents: of all rows; labelled_documents: those with a human score."""
+    0: not at all). documents: of all rows; labelled_documents: those with a human score. at_large: the mean of systems
+    like these, with an interval over systems (each has one voice), where all intervals else speak of these systems;
+    NaN for fewer than 3."""
 
     systems: tuple[SystemEstimate, ...]
     differences: tuple[SystemDifference, ...]
@@ -80,6 +83,7 @@ class Estimates:
     documents: int
     labelled_documents: int
     notes: tuple[str, ...] = ()
+    at_large: tuple[float, float, float] = (math.nan, math.nan, math.nan)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types; the systems by their names."""
@@ -163,7 +167,16 @@ def estimate(
     result = [_estimate(name, s, weight, confidence, lost) for name, s in zip(names, sums, strict=True)]
     differences = _differences(names, sums, weight, confidence)
     ranked = _ranked(result, differences, 1 - confidence)
-    return Estimates(ranked, differences, weight, confidence, count, labelled, tuple(notes))
+    at_large = _at_large([s.mean for s in result if s.n_human], confidence)
+    return Estimates(ranked, differences, weight, confidence, count, labelled, tuple(notes), at_large)
+
+
+def _at_large(means: Sequence[float], confidence: float) -> tuple[float, float, float]:
+    if len(means) < FEWEST_SYSTEMS:
+        return math.nan, math.nan, math.nan
+    mean = float(np.mean(means))
+    half = float(scipy.stats.t.ppf((1 + confidence) / 2, len(means) - 1) * np.std(means, ddof=1) / len(means) ** 0.5)
+    return mean, mean - half, mean + half
 
 
 def _vectors(judge: npt.ArrayLike, human: npt.ArrayLike) -> tuple[Vector, Vector]:

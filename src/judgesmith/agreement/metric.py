@@ -25,7 +25,7 @@ from .correlation import Level, Vector
 from .correlation import Objective as Correlated
 from .fields import Field, json_values, number, text_of
 from .objectives import Objective, Reached, Rows, objectives
-from .resampling import interval_of
+from .resampling import Range, for_other_systems, interval_of
 
 #: With fewer rows a metric's mean is that of the rows' own scores.
 FEWEST = 8
@@ -36,7 +36,7 @@ PANEL, QUOTED, LONGEST = 60, 3, 160
 @dataclass(frozen=True, slots=True, repr=False)
 class AgreementValue:
     """How far some scores agree with people's, by an objective, with a 95 % interval over documents (groups); and Q and
-    its parts on the same rows, whatever the objective."""
+    its parts on the same rows, whatever the objective. new_systems: the interval speaks of other systems, too."""
 
     by: Objective
     reached: Reached
@@ -44,16 +44,25 @@ class AgreementValue:
     high: float
     seed: int
     objective: Correlated
+    new_systems: bool = False
 
     @classmethod
-    def of(cls, percents: Vector, rows: Rows, by: Objective, *, seed: int = 0, rounds: int = 2000) -> AgreementValue:
+    def of(
+        cls, percents: Vector, rows: Rows, by: Objective, *, seed: int = 0, rounds: int = 2000,
+        new_systems: bool = False,
+    ) -> AgreementValue:  # fmt: skip
         """What an objective reaches, and its interval (NaN with no rounds). Whole groups are resampled, or the
-        documents that the objective is made of."""
-        low = high = math.nan
+        documents that the objective is made of; for new systems each is left out in turn (NaN for fewer than 3)."""
+        ends, reached = (math.nan, math.nan), by.reached(percents, rows)
         if rounds:
             interval = interval_of(by.resampled([percents], rows), rounds=rounds, seed=seed)
-            low, high = interval.low, interval.high
-        return cls(by, by.reached(percents, rows), low, high, seed, by.q(percents, rows))
+            ends = interval.low, interval.high
+            if new_systems:
+                parts = map(rows.without, dict.fromkeys(rows.systems or ()))
+                left_out = [by.reached(percents[at], rest).value for at, rest in parts]
+                whole = Range(by.worst, by.chance + by.reach)
+                ends = for_other_systems(ends, reached.value, left_out, whole, 0.95)
+        return cls(by, reached, *ends, seed, by.q(percents, rows), new_systems)
 
     @property
     def value(self) -> float:
@@ -69,7 +78,7 @@ class AgreementValue:
         return self.objective.q
 
     def __str__(self) -> str:
-        return self.by.signature(self.reached, self.low, self.high, self.seed)
+        return self.by.signature(self.reached, self.low, self.high, self.seed) + "|new-systems" * self.new_systems
 
     def __repr__(self) -> str:
         return f"Agreement({self})"
@@ -111,7 +120,7 @@ class Agreement:
     """Agreement with people as a metric: `dspy.Evaluate(devset=rows, metric=js.Agreement("q"))(program).score`, or the
     `metric` of any optimizer of DSPy's.
 
-    objective: "q" (Pearson + Spearman + Kendall), "kappa", "auc", "balanced-accuracy", "pairwise" or "closeness", or an
+    objective: "q" (Pearson + Spearman + Kendall), "kappa", "auc", "pairwise" or "closeness", or an
     `Objective`. DSPy multiplies what it averages by 100, so that a Q of 1.2 is a score of 120; where agreement is
     undefined (constant scores, say), it is the lowest there is. Agreement of fewer than 8 rows says nothing: of so few,
     such as GEPA's small batches, the rows' own scores are averaged.

@@ -1,5 +1,5 @@
 """What a search maximises, one objective for each kind of labels: Q for scores, quadratic-weighted kappa for ordered
-categories, AUC or balanced accuracy for pass and fail, pairwise accuracy for preferences. Closeness, which a mean over
+categories, AUC for pass and fail, pairwise accuracy for preferences. Closeness, which a mean over
 rows is, is there to be compared with.
 
 An objective is a part: it declares its name, what it is, its paper, the kinds of labels that it fits and those that it
@@ -23,7 +23,6 @@ from .correlation import Codes, CorrelationSum, Level, Vector, flat, id_codes, i
 from .correlation import Objective as Correlated
 from .decisions import (
     auc_when_drawn,
-    balanced_when_drawn,
     kappa_when_drawn,
     mean_when_drawn,
     nearest_places,
@@ -47,6 +46,12 @@ class Rows:
     documents: Sequence[str]
     groups: Sequence[str]
     systems: Sequence[str] | None = None
+
+    def without(self, system: str) -> tuple[Codes, Rows]:
+        """The places of the other systems' rows, and these rows."""
+        at = np.array([i for i, name in enumerate(self.systems or ()) if name != system], dtype=np.intp)
+        columns = (self.documents, self.groups, self.systems or ())
+        return at, Rows(self.human[at], *([ids[i] for i in at] for ids in columns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,25 +251,6 @@ class AUC(_OfDecisions):
 
     def _statistic(self, x: Vector, rows: Rows, units: Codes) -> Bounded:
         return auc_when_drawn(x, self._people(rows)[0], units)
-
-
-@objectives.register
-class BalancedAccuracy(_OfDecisions):
-    """The mean of the shares of passed and of failed outputs that are decided as people did.
-
-    As many rows pass (by rank) as people passed, so that no threshold is fitted to the rows that it is judged on: see
-    `Kappa`. A judge that does not look at the text comes out at 0.5.
-    """
-
-    name = "balanced-accuracy"
-    label = "balanced accuracy by rank"
-    about = "balanced accuracy, as many rows passed as people passed"
-    paper = "Brodersen et al. 2010"
-    fits = ("binary",)
-    chance = reach = 0.5
-
-    def _statistic(self, x: Vector, rows: Rows, units: Codes) -> Bounded:
-        return balanced_when_drawn(*self._decided(x, rows), units)
 
 
 @objectives.register

@@ -66,6 +66,9 @@ def show_report(report: CompileReport, judge: Judge, *, shown: Sequence[str] = (
     )
     if report.decisions is not None:
         out.print(_decisions(report.decisions, judge), markup=False)
+    if (way := report.way) and way["value"] is not None:
+        ends = f"[{way['low']:.0%}, {way['high']:.0%}]" if way["low"] is not None else "(no interval)"
+        out.print(f"{way['value']:.0%} {ends} of the way from guessing to one human rater.", markup=False)
     if sure := report.sureness:
         out.print(_how_sure(sure, judge))
     u = report.usage
@@ -100,15 +103,9 @@ def _how_sure(sure: Mapping[str, Any], judge: Judge) -> str:
     if sure["width"] is None:
         return "How sure a score is, these rows cannot tell."
     extent = judge.scale.high - judge.scale.low
-    text = (
-        f"A score's {sure['coverage']:.0%} interval is {number(sure['width'])} wide on average, "
-        f"{sure['width'] / extent:.0%} of the scale (from {sure['rows']} rows of {sure['documents']} documents)"
-    )
-    if sure["heldout_covered"] is None:
-        return f"{text}."
     return (
-        f"{text}; intervals learnt without the {sure['heldout_rows']} held-out rows hold {sure['heldout_covered']:.0%}"
-        " of these."
+        f"A score's {sure['coverage']:.0%} interval is {number(sure['width'])} wide on average, "
+        f"{sure['width'] / extent:.0%} of the scale (from {sure['rows']} rows of {sure['documents']} documents)."
     )
 
 

@@ -94,6 +94,8 @@ def _show(estimates: Estimates, title: str, notes: list[str]) -> None:
         table.add(s.system, Cell(s.mean, s.low, s.high), "–" if s.reason else ranks, s.naive,
                   Cell(s.human, s.human_low, s.human_high), s.n_human, s.n_judge, worth)  # fmt: skip
     table.show(out)
+    if (mean := estimates.at_large)[0] == mean[0]:
+        out.print(f"Systems like these at large: {mean[0]:.3f} [{mean[1]:.3f}, {mean[2]:.3f}].")
     sure = [d for d in estimates.differences if d.p < 1 - estimates.confidence]
     if estimates.differences:
         out.print(f"{len(sure)} of {len(estimates.differences)} differences are more than chance (p after Holm).")

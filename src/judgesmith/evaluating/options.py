@@ -25,7 +25,6 @@ class EvaluateOptions(Limits, EvaluationOptions):
         ge=0,
         lt=1,
     )
-    latex: Path | None = option(None, "Write the agreement as a LaTeX table.")
     markdown: Path | None = option(
         None, "Write the agreement, and whether --fail-under passed, as a comment for a pull request."
     )

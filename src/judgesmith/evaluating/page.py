@@ -32,7 +32,7 @@ def render(data: Judged, result: MetaEvaluation, notes: Sequence[str]) -> str:
     if how["rounds"]:
         method = (
             f"{how['confidence']:.0%} intervals over resampled documents, {how['rounds']} rounds, seed {how['seed']}"
-        )
+        ) + "; those of correlations speak of other systems, too" * how["new_systems"]
     systems = len(set(data.systems or ()))
     counted = f"{len(data.rows)} rows, {len(set(data.documents))} documents" + f", {systems} systems" * bool(systems)
     first, *others = map(pivot_table, made)

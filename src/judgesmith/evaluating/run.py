@@ -23,7 +23,7 @@ from .options import EvaluateOptions
 from .page import render
 from .sources import Judged
 from .spans import evaluate_spans
-from .tables import agreement_latex, agreement_markdown, show
+from .tables import agreement_markdown, show
 
 if TYPE_CHECKING:
     from .command import Evaluate
@@ -39,7 +39,7 @@ def run(asked: Evaluate) -> int:
     gate = Gate.parse(asked.fail_under) if asked.fail_under else None
     how = how if gate is None else _with_gate(how, gate)
     if asked.output is not None and asked.output.suffix.lower() not in (".html", ".htm"):
-        raise OptionError(f"-o {asked.output}: the report is HTML; name it .html (numbers go to --json, --latex)")
+        raise OptionError(f"-o {asked.output}: the report is HTML; name it .html (numbers go to --json)")
     wanted = Wanted(
         human=asked.human, judges=asked.judge, columns=asked.roles(),
         without_systems=how.without_system, scale=asked.scale, limit=asked.limit, unseen=asked.unseen,
@@ -68,7 +68,6 @@ def run(asked: Evaluate) -> int:
     notes = [*data.notes, *result.notes]
     made = {
         asked.output: lambda: render(data, result, notes),
-        how.latex: lambda: agreement_latex(result),
         how.markdown: lambda: agreement_markdown(result, None if gate is None else gate.text, reasons),
     }
     written = [path for path in made if path is not None]

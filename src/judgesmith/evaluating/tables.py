@@ -7,7 +7,7 @@ from typing import Any
 
 from ..agreement.meta.evaluation import MetaEvaluation, rows_of, text
 from ..running.console import wide
-from ..tables import Cell, Column, Table, clean, latex, md, one_line
+from ..tables import Cell, Column, Table, clean, md, one_line
 from .pivot import BEHIND_MEANS, TITLES, Pivot, count, headline, pivots
 
 COMPARED = "Is one judge better?"
@@ -59,8 +59,10 @@ def undefined(result: MetaEvaluation) -> list[str]:
 def tables_beside(result: MetaEvaluation) -> list[tuple[str, Table]]:
     """(introduction, table) of what was found beside the agreement; tables without rows are left out."""
     made: Iterable[tuple[str, Table]] = (
-        ("Differences of the first judge less the second, and p-values corrected by Holm over the pairs of judges.",
+        ("Differences of the first judge less the second, and p-values (permutation) by Holm over the pairs of judges.",
          _differences(rows_of(result.comparisons))),
+        ("The judge's Q with the mean of the other raters, as a share of one rater's own: 0 guesses, 1 is one rater.",
+         _ways(rows_of(result.way))),
         ("In points of the human ratings' scale: mean absolute error, bias (above 0: lenient), root mean squared "
          "error.", _errors(rows_of(result.scale))),
         ("Spearman correlations with the number of words. Bias: of the judge with the length, given the human rating.",
@@ -70,11 +72,18 @@ def tables_beside(result: MetaEvaluation) -> list[tuple[str, Table]]:
 
 
 def _differences(rows: Sequence[Mapping[str, Any]]) -> Table:
-    numbers = (Column("difference", ".3f"), Column("p permutation", "p"), Column("p bootstrap", "p"))
+    numbers = (Column("difference", ".3f"), Column("p", "p"))
     made = Table(["judge", "less judge", "aspect", "level", *numbers], COMPARED)
     for row in rows:
         made.add(row["a"], row["b"], row["aspect"], row["level"], Cell(row["difference"], row["low"], row["high"]),
-                 *(row[f"p_{test}_holm"] for test in ("permutation", "bootstrap")))  # fmt: skip
+                 row["p_permutation_holm"])  # fmt: skip
+    return made
+
+
+def _ways(rows: Sequence[Mapping[str, Any]]) -> Table:
+    made = Table(["judge", "aspect", Column("raters", "d"), Column("share", ".0%")], "On the way to one human rater")
+    for row in rows:
+        made.add(row["judge"], row["aspect"], row["raters"], Cell(row["value"], row["low"], row["high"]))
     return made
 
 
@@ -101,13 +110,6 @@ def _length(result: MetaEvaluation) -> Table:
 
 
 # Files ---------------------------------------------------------------------------------------------------------------
-
-
-def agreement_latex(result: MetaEvaluation) -> str:
-    """A booktabs table with a panel for each level and coefficient."""
-    made = pivots(result)
-    notes = [BEHIND_MEANS] if any(pivot.marked for pivot in made) else []
-    return latex([pivot_table(pivot) for pivot in made], notes)
 
 
 def agreement_markdown(result: MetaEvaluation, gate: str | None = None, reasons: Sequence[str] = ()) -> str:
@@ -144,7 +146,7 @@ def show(result: MetaEvaluation, origin: str, rows: int, notes: Sequence[str]) -
         out.print(f"Bold: best. {BEHIND_MEANS}.", markup=False, style="dim")
     others = [TITLES[name] for name in dict.fromkeys(pivot.coefficient for pivot in made) if name != first]
     if others:
-        out.print(f"{', '.join(others)}: in --json, --latex and the page (-o report.html).", style="dim")
+        out.print(f"{', '.join(others)}: in --json and the page (-o report.html).", style="dim")
     reasons = undefined(result)
     for line in reasons[:8]:
         out.print(f"note: {clean(line)}", style="yellow", markup=False)

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rated import table as table_of
 
-from judgesmith.agreement.meta.evaluation import MANY, meta_evaluate
+from judgesmith.agreement.meta.evaluation import MANY, meta_evaluate, rows_of
 from judgesmith.agreement.resampling import Measure, bootstrap_q
 from judgesmith.errors import LabelsError, OptionError
 from judgesmith.evaluating.gate import Gate
@@ -113,9 +113,7 @@ def test_better_judges_are_told_from_worse_and_equal_ones_are_not() -> None:
     judges["like good"] = judges["good"] * 2 + 1
     table_of = meta_evaluate(judges, human, rounds=400).comparisons.set_index(["a", "b"])
     clear, none = table_of.loc[("good", "bad")], table_of.loc[("good", "like good")]
-    for test in ("permutation", "bootstrap"):
-        assert clear[f"p_{test}_holm"] < 0.05 and none[f"p_{test}_holm"] == 1
-        assert clear[f"p_{test}_holm"] >= clear[f"p_{test}"]
+    assert clear["p_permutation"] <= clear["p_permutation_holm"] < 0.05 and none["p_permutation_holm"] == 1
 
 
 def test_many_judges_are_tested_against_the_first() -> None:
@@ -135,6 +133,8 @@ def test_people_s_own_agreement_is_the_ceiling() -> None:
     # var 1 + .25 for one rater, 1 + .125 for the mean of two others, covariance 1: r = 1 / sqrt(1.25 * 1.125)
     assert row["value"] == pytest.approx(1 / math.sqrt(1.25 * 1.125), abs=0.03)
     assert row["alpha"] == pytest.approx(1 / 1.25, abs=0.04) and row["raters"] == 3
+    (way,) = rows_of(result.way)
+    assert way["value"] == pytest.approx(1.14, abs=0.02) and way["raters"] == 3  # of r √1.25, of tau more
 
 
 def rated(documents: int = 40, systems: int = 5, raters: int = 3, seed: int = 0) -> dict[str, Any]:
@@ -208,15 +208,6 @@ def test_only_judges_known_to_be_on_the_scale_have_an_error_on_it() -> None:
     assert any("since their scores lie inside it: judge, metric" in note for note in assumed.notes)
     with pytest.raises(OptionError, match="'other', which is not a judge"):
         meta_evaluate(judges, human, on_scale=["other"], **shared)
-
-
-def test_too_few_rounds_for_many_judges_are_said() -> None:
-    rng = np.random.default_rng(5)
-    human = rng.normal(size=40)
-    judges = {f"j{i}": human + rng.normal(size=40) for i in range(4)}
-    few, many = (meta_evaluate(judges, human, rounds=rounds).notes for rounds in (99, 2000))
-    assert any("6 pairs of judges, 40 documents and 99 rounds" in note for note in few)
-    assert not any("pairs of judges" in note for note in many)
 
 
 def test_json_is_plain_and_has_no_nan() -> None:

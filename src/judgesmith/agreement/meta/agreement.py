@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, cast
 
 import numpy as np
@@ -23,6 +23,7 @@ from ..decisions import (
     pairwise_when_drawn,
     places_by_rank,
 )
+from ..replacement import way_to_rater
 from ..resampling import Agreement, RowSet
 from ..significance import against_others, krippendorff_alpha
 from .accuracy import accuracy
@@ -214,6 +215,20 @@ def ceilings(
             shown = {key: getattr(cell, key) for key in ("value", "low", "high", "reason")}
             about = {"aspect": aspect.name, "level": level, "coefficient": name, "raters": raters, "alpha": alpha}
             result.append(about | shown)
+    return result
+
+
+def ways(ratings: Mapping[str, npt.ArrayLike], aspects: Sequence[Aspect], how: How) -> list[dict[str, Any]]:
+    """Per judge and aspect how far the judge is on the way from guessing to one human rater."""
+    result = []
+    for aspect in aspects:
+        table = np.asarray(ratings.get(aspect.name, np.empty((len(aspect.rows), 0))), dtype=np.float64)[aspect.rows]
+        rounds = how.rounds if len(table) <= MANY else 0
+        for judge, x in aspect.x.items() if table.shape[1] > 1 else ():
+            way = way_to_rater(
+                x, table, documents=aspect.units, rounds=rounds, confidence=how.confidence, seed=how.seed
+            )
+            result.append({"judge": judge, "aspect": aspect.name, "raters": table.shape[1]} | asdict(way))
     return result
 
 

@@ -6,21 +6,11 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from ..correlation import Coefficient, Level
 from ..resampling import Measure
-from ..significance import difference_of, holm, paired_bootstrap, permutation_test
+from ..significance import holm, paired_bootstrap, permutation_test
 from .inputs import MANY, Aspect, How
 
-BOOTSTRAP_NOTE = (
-    "at system level the paired bootstrap is too cautious (under 1 % false alarms where 5 % are allowed): it finds few "
-    "of the differences that there are; go by the permutation"
-)
-SYSTEMS_NOTE = (
-    "tests over documents speak of these very systems, too: judges as good as each other, but each with favourites "
-    "among 16 systems, were called different in 11-18 % (pooled, sample) and 12-50 % (system) of simulated cases"
-)
 ALL_PAIRS = 8  # judges up to which all pairs are tested, beyond it each against the first
 
 
@@ -39,31 +29,9 @@ def comparisons(
         if len(here) > ALL_PAIRS:
             pairs = [(here[0], other) for other in here[1:]]
             notes.append(f"{len(here)} judges: each is tested against the first, {here[0]!r}, not every pair")
-        if len(pairs):
-            notes += _warnings(aspect, level, how, len(pairs))
         family = [_compare(aspect, a, b, level, how) for a, b in pairs]
-        for test in ("p_permutation", "p_bootstrap"):
-            for row, p in zip(family, holm([row[test] for row in family]), strict=True):
-                row[f"{test}_holm"] = float(p)
-        result += family
-    return result
-
-
-def _warnings(aspect: Aspect, level: Level, how: How, pairs: int) -> list[str]:
-    """What is known of the false alarms of these tests, by simulation: experiments/results/intervals.md."""
-    units = aspect.only(np.ones(len(aspect.y), dtype=np.bool_))
-    result: list[str] = []
-    if units.systems >= 3:
-        result += [BOOTSTRAP_NOTE] if level == "system" else []
-        result.append(SYSTEMS_NOTE)
-    if units.documents > 1:
-        least = difference_of(1.0, np.ones(how.rounds), units.documents, 0, how.confidence).p * pairs
-        if least > 0.05:  # every resample on one side of 0 is not enough
-            result.append(
-                f"no p of the bootstrap falls below {min(1.0, least):.2f} with {pairs} pair{'s' * (pairs > 1)} of "
-                f"judges, {units.documents} documents and {how.rounds} rounds; draw more rounds, or go by "
-                "the permutation"
-            )
+        corrected = holm([row["p_permutation"] for row in family]).tolist()
+        result += [row | {"p_permutation_holm": p} for row, p in zip(family, corrected, strict=True)]
     return result
 
 
@@ -86,6 +54,5 @@ def _compare(aspect: Aspect, a: str, b: str, level: Level, how: How) -> dict[str
         "high": drawn.high,
         "n": drawn.documents,
         "p_permutation": permuted.p,
-        "p_bootstrap": drawn.p,
         "reason": drawn.reason or permuted.reason,
     }

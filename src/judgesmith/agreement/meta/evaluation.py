@@ -17,7 +17,7 @@ import pandas as pd
 from ...errors import OptionError
 from ...parts import read_options
 from ...tables import Cell, Column, Table, facts, shortened
-from .agreement import agreements, ceilings, measures
+from .agreement import agreements, ceilings, measures, ways
 from .comparisons import comparisons
 from .inputs import (
     AVERAGE,
@@ -42,18 +42,19 @@ __all__ = [
 #: The columns of every data frame.
 FRAMES = {
     "agreement": "judge aspect level coefficient value low high n skipped failed rows interval reason",
-    "comparisons": "a b aspect level coefficient difference low high n p_permutation p_permutation_holm p_bootstrap "
-    "p_bootstrap_holm reason",
+    "comparisons": "a b aspect level coefficient difference low high n p_permutation p_permutation_holm reason",
     "ceiling": "aspect level coefficient value low high raters alpha reason",
+    "way": "judge aspect raters value low high",
     "scale": "judge aspect mae mae_low mae_high bias bias_low bias_high rmse rmse_low rmse_high n failed reason",
     "calibration": "judge aspect bin low high n predicted human",
     "length": "judge aspect judge_length human_length bias agreement n failed",
 }
 SYSTEM_NOTE = (
-    "intervals speak of these very systems on other documents, not of other systems: where a judge's quality varied "
-    "between 16 systems, they held the value of the systems at large in 33-46 % of simulated cases. At system level "
-    "they are too narrow even for these systems (75-90 %)."
+    "intervals and tests speak of these very systems on other documents, not of others: where judges favoured some of "
+    "6 to 16 systems, intervals held the value of systems at large in 46-92 % of simulated cases (--new-systems widens "
+    "them), and tests called equal judges different in 11-50 %"
 )
+OTHERS_NOTE = "intervals of correlations speak of other systems, too; tests and all other intervals of these systems"
 
 
 @dataclass(frozen=True, repr=False)
@@ -66,6 +67,7 @@ class MetaEvaluation:
         documents; "kappa" (quadratic weights), "auc" and "balanced-accuracy" are pooled, "pairwise" is of level sample.
     comparisons: p_…_holm is corrected over the pairs of one aspect and level.
     ceiling: value is that of a rater with the mean of the others, averaged.
+    way: from guessing (0) to one human rater (1), see `replacement.way_to_rater`.
     scale: in points of the scale; bias above 0: the judge is lenient.
     length: see `others.length_bias`.
     """
@@ -73,6 +75,7 @@ class MetaEvaluation:
     agreement: pd.DataFrame
     comparisons: pd.DataFrame
     ceiling: pd.DataFrame
+    way: pd.DataFrame
     scale: pd.DataFrame
     calibration: pd.DataFrame
     length: pd.DataFrame
@@ -122,7 +125,7 @@ class MetaEvaluation:
             place = ceiling.setdefault(row.pop("aspect"), {"alpha": row["alpha"], "raters": row["raters"]})
             row.pop("alpha"), row.pop("raters")
             place.setdefault(row.pop("level"), {})[row.pop("coefficient")] = row
-        frames = ("comparisons", "scale", "calibration", "length")
+        frames = ("comparisons", "way", "scale", "calibration", "length")
         return (
             {"judges": judges, "ceiling": ceiling}
             | {name: _records(getattr(self, name)) for name in frames}
@@ -192,18 +195,19 @@ def meta_evaluate(
     on_the_scale = scales(every, {a.name: scale_of(scale, a.name) for a in aspects}, on_scale, how)
     notes += assumed_on_scale(on_the_scale, on_scale)
     if how.rounds and any(aspect.systems > 2 for aspect in aspects):
-        notes.append(SYSTEM_NOTE)
+        notes.append(OTHERS_NOTE if how.new_systems else SYSTEM_NOTE)
     tested = how.compare and how.rounds > 0
     frames = {
         "agreement": agreements(list(judges), aspects, levels, names, how, by_aspect, notes),
         "comparisons": comparisons(list(judges), aspects, levels, how, notes) if tested else [],
         "ceiling": ceilings(beside.ratings, aspects, levels, names, how),
+        "way": ways(beside.ratings, aspects, how),
         "scale": on_the_scale,
         "calibration": calibrations(every, on_scale),
         "length": length_biases(every, beside.lengths),
     }
     reported = [*names, *dict.fromkeys(name for own in by_aspect.values() for name in own)]
-    kept = {name: getattr(how, name) for name in ("rounds", "confidence", "seed")}
+    kept = {name: getattr(how, name) for name in ("rounds", "confidence", "seed", "new_systems")}
     return MetaEvaluation(
         **{name: pd.DataFrame(rows, columns=FRAMES[name].split()) for name, rows in frames.items()},
         notes=tuple(dict.fromkeys(notes)),

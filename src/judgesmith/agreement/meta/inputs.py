@@ -98,6 +98,11 @@ class EvaluationOptions(Options):
     rounds: int = option(1000, "Rounds of bootstrap and permutation; 0: values alone.", ge=0)
     confidence: float = option(0.95, "Of the intervals.", gt=0, lt=1)
     seed: int = option(0, "Decides the resamples.")
+    new_systems: bool = option(
+        False,
+        "Intervals of correlations that speak of other systems, too, not of these on other documents alone: wider.",
+        added=True,
+    )
     compare: bool = option(True, "Test judges against each other; above 8 judges each against the first.")
     compare_by: ComparedBy = option("spearman", "The coefficient that judges are compared by.")
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import scipy
 
 from ..correlation import Coefficient, CorrelationSum, Level, Vector, correlate
-from ..resampling import Agreement, Measure, defined, limits, too_often
+from ..resampling import FEWEST_SYSTEMS, Agreement, Measure, Q, Range, defined, for_other_systems, limits, too_often
 from .inputs import MANY, Aspect, How
 
 BATCHES = 50
@@ -64,6 +64,19 @@ class Cell:
 
 def bound(cell: Cell, aspect: Aspect, x: Vector, level: Level, coefficient: Coefficient, how: How) -> None:
     """Give the cell of a judge its interval, or the reason why it has none."""
+    _over_documents(cell, aspect, x, level, coefficient, how)
+    if how.new_systems and not math.isnan(cell.low):
+        without = [aspect.sys != system for system in range(aspect.systems)] if aspect.sys is not None else []
+        left_out = [_value(aspect, x, rows, level, coefficient) for rows in without]
+        within = Q if coefficient == "sum" else Range()
+        ends = for_other_systems((cell.low, cell.high), cell.value, left_out, within, how.confidence)
+        cell.low, cell.high = ends
+        cell.interval, cell.drawn = f"{cell.interval}, other systems", None
+        if math.isnan(cell.low):
+            cell.reason = f"no interval for other systems: from {aspect.systems}, {FEWEST_SYSTEMS} are needed"
+
+
+def _over_documents(cell: Cell, aspect: Aspect, x: Vector, level: Level, coefficient: Coefficient, how: How) -> None:
     usable = ~np.isnan(x)
     units = aspect.only(usable)
     if units.documents > 1 and (len(x) if level == "pooled" else units.documents) > MANY:
