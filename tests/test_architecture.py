@@ -2,6 +2,8 @@
 
 import ast
 import re
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -248,6 +250,24 @@ def test_no_module_takes_the_private_names_of_another() -> None:
 def test_the_package_itself_imports_rooms_only_when_asked() -> None:
     tree = ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))
     assert [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.level] == []
+
+
+#: Imports the whole room, and measures, where nothing of what judgesmith requires can be had but five packages.
+ALONE = """
+import importlib, pkgutil, re, sys
+from importlib.metadata import requires
+needed = {re.split("[^a-z0-9_-]", one)[0].replace("-", "_") for one in requires("judgesmith") if "extra" not in one}
+sys.modules.update(dict.fromkeys(needed - {"numpy", "scipy", "pandas", "pydantic", "lazy_loader"}))
+import judgesmith as js, judgesmith.agreement as room
+for one in pkgutil.walk_packages(room.__path__, room.__name__ + "."): importlib.import_module(one.name)
+html = js.meta_evaluate({"judge": [1, 2, 3, 4, 6]}, [1, 2, 3, 5, 4], coefficients=["accuracy", "q"])._repr_html_()
+print(len(needed) > 20, "judge" in html, js.estimate([1, 2, 3, 4], [2, 3, 4, 5]).systems[0].mean)
+"""
+
+
+def test_agreement_stands_alone() -> None:
+    done = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True)
+    assert done.stdout == "True True 3.5\n", done.stderr
 
 
 def test_no_source_names_a_path_of_a_machine() -> None:

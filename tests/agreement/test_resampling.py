@@ -304,8 +304,7 @@ def test_coverage_of_auc_of_15_rows():
 @pytest.mark.parametrize(("level", "least"), [("pooled", 1.24), ("sample", 1.23), ("system", 1.44)])
 def test_intervals_for_other_systems_hold_the_value_of_systems_at_large(level, least):
     """8 systems, some of which the judge favours, on 20 documents; the value of 2,400 systems is in the parameters."""
-    held = []
-    doc, sys = (codes.ravel() for codes in np.indices((20, 8)))
+    held, (doc, sys) = [], (codes.ravel() for codes in np.indices((20, 8)))
     for seed in range(60):
         rng = np.random.default_rng([seed, 8])
         quality, hard, own = rng.normal(size=8) / 2, rng.normal(size=20) / 2, rng.normal(size=160)

@@ -1,6 +1,5 @@
 """Span agreement by hand: every count is over the characters of a text of ten letters."""
 
-import json
 import math
 from dataclasses import replace
 
@@ -197,11 +196,6 @@ def test_the_signature_says_what_the_number_rests_on() -> None:
         f"F1={f1.value:.2f} [{f1.low:.2f}, {f1.high:.2f}] characters|micro|texts:39|documents:10|people:1"
         "|unpredicted:1|seed:3"
     )
-
-
-def test_the_dictionary_is_json_without_nan() -> None:
-    found = span_agreement({"a": []}, {"a": []}, LENGTHS).to_dict()
-    assert json.loads(json.dumps(found, allow_nan=False))["touching"] == {"value": None, "low": None, "high": None}
 
 
 def test_what_cannot_be_compared_is_refused() -> None:

@@ -406,15 +406,14 @@ def test_intervals_for_other_systems_and_the_way_to_a_rater(
 ) -> None:
     server.answer = fake.judging(lambda ask: (human[ask.mark] + int(ask.mark[1:]) * 37 % 101) / 2)
     said = [{labels.aspect: (score, 0.9 * score + n % 11)} for n, score in enumerate(labels.scores.tolist())]
-    rows = tuple(replace(row, ratings=given) for row, given in zip(labels.rows, said, strict=True))
-    labels = replace(labels, rows=rows)
+    labels = replace(labels, rows=tuple(replace(r, ratings=one) for r, one in zip(labels.rows, said, strict=True)))
     _, report = compiled(labels, optimizer="none")
     judge, wide = compiled(labels, optimizer="none", new_systems=True)
     assert wide.heldout.low < report.heldout.low and report.heldout.high < wide.heldout.high
     assert str(wide.heldout).endswith("|new-systems") and "and systems" in wide.table().title
     assert judge.provenance["way"] == wide.way == report.way and 0 < wide.way["value"] < 1 and wide.way["raters"] == 2
     with pytest.raises(OptionError, match="3 named systems"):
-        compiled(replace(labels, rows=tuple(replace(row, system=None) for row in rows)), new_systems=True)
+        compiled(replace(labels, rows=tuple(replace(row, system=None) for row in labels.rows)), new_systems=True)
 
 
 def test_the_report_adds_up(server: Any, fake: Any, compiled: Compiled, labels: Labels, human: Any) -> None:
