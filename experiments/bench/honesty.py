@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """Coverage and bias of what compiling and studies report, before and after, by simulation; one table a name.
 
     python experiments/bench/honesty.py scores|suggested|systems|readings|gains [--repeats N] [--tables FOLDER] [--save]
