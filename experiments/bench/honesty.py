@@ -1,10 +1,10 @@
 # ruff: noqa: E501
 """Coverage and bias of what compiling and studies report, before and after, by simulation; one table a name.
 
-    python experiments/bench/honesty.py scores|suggested|systems|readings|gains [--repeats N] [--tables FOLDER] [--save]
+    python experiments/bench/honesty.py scores|suggested|systems|folds|readings|gains [--repeats N] [--tables FOLDER] [--save]
 
 scores: 90 % intervals of scores after a choice among candidates. suggested: Q on rows that `suggest` chose. systems:
-intervals of Q for systems at large. readings: a wild reading, and limits. gains: one judge of 40 labels beside fifty
+intervals of Q for systems at large. folds: cross-validated Q where nothing is known. readings: a wild reading, and limits. gains: one judge of 40 labels beside fifty
 judges' mean. The last two read the tables that `study experience` keeps.
 """
 
@@ -24,11 +24,13 @@ from judgesmith.experiments.bench.commands import DATA, save
 from judgesmith.experiments.studies.experience import Card, Task, fit_experience, load, read_specs
 from judgesmith.experiments.studies.readings import Known, draw_labels, study_table
 from judgesmith.optimizers.fitting.folds import folds
+from judgesmith.optimizers.fitting.gaussian import gaussian
 from judgesmith.optimizers.fitting.outcome import calibrated_without, fit_sureness
 from judgesmith.optimizers.fitting.readings import agreement, weigh
 from judgesmith.optimizers.suggestion import suggest
 from judgesmith.programs.outcome import Calibration
-from judgesmith.programs.readings.head import LinearHead
+from judgesmith.programs.readings.experience import Experience
+from judgesmith.programs.readings.head import LinearHead, Readings
 from judgesmith.programs.readings.judge import DIRECT
 from judgesmith.signatures.values import Scale
 
@@ -147,6 +149,29 @@ def systems(repeats: int, _: Path) -> Table:
     ), rows
 
 
+def cross_validated(repeats: int, _: Path) -> Table:
+    """Labels and nine readings that know nothing of each other; folds as few labels are cross-validated."""
+    rows = []
+    for labels, parts in ((24, 4), (28, 4), (60, 5)):
+        found = []
+        for repeat in range(repeats):
+            rng = np.random.default_rng([repeat, labels])
+            names = tuple(f"surface.{k}" for k in range(9))
+            table = Readings(names, rng.normal(size=(labels, 9)), tuple(range(labels)))
+            people = np.clip(50 + 20 * rng.normal(size=labels), 0, 100)
+            raw, scaled = np.zeros(labels), np.zeros(labels)
+            for out in folds(table.groups, parts, seed=repeat):
+                rest = np.setdiff1d(np.arange(labels), out)
+                head = gaussian(table.rows(rest), people[rest], Experience(), own=None).head
+                known, raw[out] = head(table.rows(rest)), head(table.rows(out))
+                scaled[out] = (raw[out] - known.mean()) / (known.std() or 1.0)
+            found.append([agreement(raw, people), agreement(scaled, people)])
+        values = np.array(found).T
+        rows.append([labels, parts, _standard(values[0]), _standard(values[1])])
+    form = "{:+.3f} ± {:.3f}"
+    return {"labels": "{}", "folds": "{}", "before: Q of raw scores": form, "now: of each fold's own units": form}, rows
+
+
 def _tasks(folder: Path) -> list[Task]:
     specs = read_specs(None)
     known = {(Path(s.labels).stem, s.aspect): (s.family, s in specs.tasks) for s in (*specs.tasks, *specs.measured)}
@@ -243,7 +268,7 @@ def gains(repeats: int, folder: Path) -> Table:
 
 
 TABLES: dict[str, tuple[Callable[[int, Path], Table], int]] = {
-    "scores": (scores, 1000), "suggested": (suggested, 1000), "systems": (systems, 1000), "readings": (readings, 10),
+    "folds": (cross_validated, 1000), "scores": (scores, 1000), "suggested": (suggested, 1000), "systems": (systems, 1000), "readings": (readings, 10),
     "gains": (gains, 50),
 }  # fmt: skip
 
