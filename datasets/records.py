@@ -69,9 +69,9 @@ class Row:
 
     `scores` maps an aspect to its score, the mean where several people rated; `ratings` keeps their single ratings and
     has only the aspects that more than one person rated, and `raters` who rated, in the same order, where the file says
-    so. `line` is the row's number in its file, from 1, a header not counted. `doc_id` is equal for rows with the same
-    input, `group` for rows that must stay on one side of a split. `suggested`: it was not drawn at random, but chosen
-    by `suggest` to be labelled.
+    so. `line` is the row's number in its file, from 1, a header not counted, `columns` its whole record. `doc_id` is
+    equal for rows with the same input, `group` for rows that must stay on one side of a split. `suggested`: it was not
+    drawn at random, but chosen by `suggest` to be labelled.
     """
 
     id: str
@@ -87,6 +87,7 @@ class Row:
     line: int = 0
     raters: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     suggested: bool = False
+    columns: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -325,7 +326,7 @@ class Columns:
         doc_id = doc_id or source_key(read.source or output or row_id)
         row = Row(
             row_id, output, read.source, read.context, read.reference, system, doc_id, group or doc_id, scores, ratings,
-            line, raters, chosen_by == "suggest",
+            line, raters, chosen_by == "suggest", record,
         )  # fmt: skip
         return row, problems
 

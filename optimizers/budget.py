@@ -46,7 +46,7 @@ class BudgetShare:
         meter = self.meter = lm.meter
         self.calls = None if budget.max_calls is None else meter.logical + budget.max_calls
         self.cost = None if budget.max_cost is None else meter.cost + budget.max_cost
-        self.unit = (plan.cost or 0.0) / plan.calls
+        self.unit = (plan.cost or 0.0) / max(1, plan.calls)
         self.heldout = [calls * 2 for calls in heldout]
         self.fits = len(heldout) + (len(heldout) > 1)  # after folds comes a fit on all rows
         self._set(0, 1)

@@ -35,7 +35,7 @@ from ..programs.readings.opening import offer
 from ..programs.refining import Refinement
 from ..signatures.values import Scale
 from .budget import Budget, BudgetShare
-from .examples import Vector, agreement, clearly, difference, examples_of, groups, score_rows
+from .examples import Vector, agreement, clearly, difference, examples_of, groups, item_of, score_rows
 from .findings import Findings, Measured
 from .fitting.folds import folds
 from .fitting.outcome import fit_decision, fit_preference
@@ -185,7 +185,9 @@ class Compiler:
         """Raises what can be known to be wrong before anything is spent."""
         if judge.kind == "":
             raise OptionError("this judge has no kind and could not be saved")
-        _refuse_unscored(labels)
+        for part in (labels, *([self.heldout] if self.heldout else [])):
+            _refuse_unscored(part)
+            examples_of(part, judge)
         self.objective(labels)
         systems = {row.system for row in labels.rows}
         if self.options.new_systems and (None in systems or len(systems) < FEWEST_SYSTEMS):
@@ -224,7 +226,6 @@ class Compiler:
                     f"the labels are on {Scale(*labels.scale)}, those held out on {Scale(*self.heldout.scale)}; "
                     "read both with the same scale=…"
                 )
-            _refuse_unscored(self.heldout)
             assert_disjoint(labels, self.heldout)
             return Parts((Split(labels, self.heldout),))
         elif len(labels) >= FEW_LABELS:
@@ -283,7 +284,7 @@ class Compiler:
             train=train,
             heldout=heldout,
             folds=len(parts.splits) if parts.crossed else 0,
-            calls=scoring + infer + proposed + written + PROBES,
+            calls=(spent := scoring + infer + proposed + written) and spent + PROBES,
             heldout_calls=judging,
             steps=judged + train * (tried + second) + 2 * heldout + infer + (train if judge.fitted_always else 0),
             prompt_tokens=prompt,
@@ -301,10 +302,10 @@ class Compiler:
         """Task inference, form and search on these rows alone. plan: the run's, that of these rows if not given."""
         plan = plan or self.plan(judge, train, lm)
         by = plan.objective
-        examples, scale = examples_of(train), Scale(*train.scale)
+        examples, scale = examples_of(train, judge), Scale(*train.scale)
         student = judge.copy_for(scale=scale, sureness=None, decision=None, preference=None, provenance={})
         student.set_lm(lm)
-        student.meet("" if train.aspect in OVERALL else train.aspect, [row.output for row in train.rows])
+        student.meet("" if train.aspect in OVERALL else train.aspect, list(map(item_of, examples)))
         inference: Inference | None = None
         if isinstance(student, InfersTask) and student.infers():
             order = np.random.default_rng([self.options.seed, 77]).permutation(len(examples))
@@ -403,7 +404,7 @@ class Compiler:
         return self.search.for_run(objective=by, seed=self.options.seed, progress=self.progress)
 
     def _measured(self, fitted: Fitted, split: Split) -> Measured:
-        heldout = examples_of(split.heldout)
+        heldout = examples_of(split.heldout, fitted.judge)
         self.progress.stage("held-out rows, compiled", len(heldout))
         compiled = score_rows(fitted.judge, heldout, self.progress)
         self.progress.stage("held-out rows, zero-shot", len(heldout))

@@ -17,7 +17,7 @@ from ..agreement.objectives import Objective, Rows
 from ..agreement.significance import Difference, difference_within
 from ..datasets.duplicates import merge, shared
 from ..datasets.records import Labels, Row
-from ..errors import JudgesmithError, LeakError, OptionError
+from ..errors import JudgesmithError, LabelsError, LeakError, OptionError
 from ..programs.judge import Judge
 from ..programs.progress import Progress
 from ..rows import human_score, source_key
@@ -26,10 +26,23 @@ from ..signatures.values import Item, Scale, Verdict
 Vector = NDArray[np.float64]
 
 
-def examples_of(labels: Labels) -> list[dspy.Example]:
+def examples_of(labels: Labels, judge: Judge | None = None) -> list[dspy.Example]:
     """One DSPy example a row: inputs source, output, context, reference; `score` is the human's in percent [0, 100],
-    `group` what may not stand on both sides, `document` and `system` what the agreement levels need."""
-    return rated(labels.rows, map(Scale(*labels.scale).to_percent, labels.scores.tolist()))
+    `group` what may not stand on both sides, `document` and `system` what the agreement levels need, `columns` what the
+    judge weighs beside the texts. Raises LabelsError for a row without that."""
+    made = rated(labels.rows, map(Scale(*labels.scale).to_percent, labels.scores.tolist()))
+    if judge is not None and judge.columns():
+        for row, example in zip(labels.rows, made, strict=True):
+            example["columns"] = tuple(numbers_of(judge, row, labels.origin).items())
+    return made
+
+
+def numbers_of(judge: Judge, row: Row, origin: str) -> dict[str, float]:
+    """What a judge weighs of a row beside its texts. Raises LabelsError, with file and row, where that is missing."""
+    try:
+        return judge.numbers(row.columns)
+    except OptionError as error:
+        raise LabelsError(f"{origin}, row {row.line}: {error}") from None
 
 
 def rated(rows: Sequence[Row], percents: Iterable[float]) -> list[dspy.Example]:
@@ -72,7 +85,7 @@ def as_rated(examples: Sequence[Any], scale: Scale) -> list[dspy.Example]:
 def item_of(example: dspy.Example) -> Item:
     """What is judged of a row, whichever of its texts there are."""
     texts = (example.get(name) for name in ("context", "reference", "group"))
-    return Item(example.output, example.get("source") or "", *texts)
+    return Item(example.output, example.get("source") or "", *texts, columns=dict(example.get("columns") or ()))
 
 
 def row_key(source: str, output: str) -> str:

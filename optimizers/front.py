@@ -6,8 +6,10 @@ from typing import Any
 
 from ..datasets.loading import read_labels
 from ..datasets.records import Labels
+from ..errors import OptionError
 from ..programs.judge import Judge
 from ..programs.models.lm import Connection, LanguageModel, Sampling, language_model
+from ..programs.models.recorded import NO_MODEL
 from ..programs.progress import Progress, watching
 from .compiling import Compiler, default_optimizer, level_for
 from .registry import build_optimizer
@@ -18,7 +20,7 @@ def compile(
     judge: Judge,
     labels: Labels | Any,
     *,
-    lm: str | LanguageModel | Any,
+    lm: str | LanguageModel | Any | None = None,
     teacher: str | LanguageModel | Any | None = None,
     optimizer: DemonstrationSearch | str | None = None,
     sampling: Sampling | None = None,
@@ -28,7 +30,8 @@ def compile(
 ) -> Judge:
     """Compile a judge from labels: `js.compile(js.ActiveCritic(variant="fine"), labels, lm="ollama_chat/llama3.1:8b")`.
 
-    labels: what `read_labels` gave, or what it reads (a path, a DataFrame, dicts), with its defaults.
+    labels: what `read_labels` gave, or what it reads (a path, a DataFrame, dicts), with its defaults. lm: a name or an
+    LM; None for a judge that needs none: `js.compile(js.ReadingsJudge(signals=["gpt4"]), "labels.csv")`.
     optimizer: a `DemonstrationSearch` such as `CorrelationRandomSearch`, which is not changed, or a name (`judgesmith
     optimizers` lists them); by default none for a judge that weighs readings, random search for others. teacher: a
     model that writes what a search has written. options: those of `CompileOptions` by their names (level, by default
@@ -40,7 +43,9 @@ def compile(
     Returns the compiled judge; its `report` (CompileReport) says how far it agrees with people, its `provenance` goes
     into the artifact. Raises LabelsError, LeakError, ModelError, BudgetError, OptionError.
     """
-    model = language_model(lm, sampling=sampling, connection=connection)
+    if lm is None and not judge.without_model():
+        raise OptionError("no language model: give lm=…; only a judge that weighs signals=[…] needs none")
+    model = language_model(NO_MODEL if lm is None else lm, sampling=sampling, connection=connection)
     written_by = None if teacher is None else language_model(teacher, connection=connection)
 
     labels = labels if isinstance(labels, Labels) else read_labels(labels)

@@ -7,7 +7,7 @@ import inspect
 import math
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self, cast
 
@@ -32,6 +32,7 @@ from .progress import counting
 from .prompting.predict import JudgePredict, answer_of, called, carrying
 from .prompting.saved import traced_demo
 from .prompting.suspicion import guarded
+from .readings.bindings.columns import Column
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,9 +262,18 @@ class Judge(Quiet):
         """Calls that a document costs once, however many outputs it has."""
         return 0
 
-    def meet(self, aspect: str, outputs: Sequence[str]) -> None:
-        """Called with the training rows' aspect and outputs before anything is searched. aspect: what their scores are
-        of, "" where the name says nothing. What the user gave stays."""
+    def meet(self, aspect: str, items: Sequence[Item]) -> None:
+        """Called with the training rows and their aspect before anything is searched. aspect: what their scores are of,
+        "" where the name says nothing. What the user gave stays."""
+
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of a row that it weighs beside the texts."""
+        return ()
+
+    def numbers(self, record: Mapping[str, Any]) -> dict[str, float]:
+        """What a row's record has in them, by their names; NaN for an empty cell. Raises OptionError for a record that
+        lacks one, or has no number in it."""
+        return {column.name: column.value(record) for column in self.columns()}
 
     @property
     def brief(self) -> bool:
@@ -376,6 +386,10 @@ class Judge(Quiet):
     def _given_lm(self) -> Any:
         return next((p.lm for p in self.predictors() if p.lm is not None), None) or self.own_lm
 
+    def without_model(self) -> bool:
+        """Prepare to judge without any model; whether it can."""
+        return False
+
     def begin(self) -> None:
         """Prepare to score without labels; only a judge that has experience does anything. Raises ModelError."""
 
@@ -391,21 +405,34 @@ class Judge(Quiet):
         own = self._given_lm
         return own.dspy if isinstance(own, LanguageModel) else own
 
-    def score(self, source: Any = "", output: Any = None, *, context: Any = None, reference: Any = None) -> Verdict:
+    def score(
+        self, source: Any = "", output: Any = None, *, context: Any = None, reference: Any = None, **columns: Any
+    ) -> Verdict:
         """Judge one output. `judge.score(source, output)`, or `judge.score(output=…)` where there is no source. Lists
-        of turns (`{"role": …, "content": …}`) are texts, too: see `judgesmith.conversation`.
+        of turns (`{"role": …, "content": …}`) are texts, too: see `judgesmith.conversation`. columns: numbers that the
+        judge weighs (`numbers`), by their names.
 
         Never raises for a failed call: the verdict's score is NaN and `failure` says why. Raises ModelError when the
         model cannot be used at all.
         """
-        return engine.run(self.averdict(_item("score", source, output, context, reference)))
+        return engine.run(self.averdict(self._item("score", source, output, context, reference, columns)))
 
     async def ascore(
-        self, source: Any = "", output: Any = None, *, context: Any = None, reference: Any = None
+        self, source: Any = "", output: Any = None, *, context: Any = None, reference: Any = None, **columns: Any
     ) -> Verdict:
         """`score` for asynchronous callers: `verdict = await judge.ascore(source, output)`, from any event loop of any
         thread, beside synchronous calls."""
-        return await self.averdict(_item("ascore", source, output, context, reference))
+        return await self.averdict(self._item("ascore", source, output, context, reference, columns))
+
+    def _item(
+        self, caller: str, source: Any, output: Any, context: Any, reference: Any, columns: Mapping[str, Any]
+    ) -> Item:
+        if output is None:
+            raise TypeError(f"{caller}() needs output=…, the text to be judged")
+        if unknown := set(columns) - {column.name for column in self.columns()}:
+            raise TypeError(f"{caller}() got an unexpected keyword argument {min(unknown)!r}")
+        item = Item.of({"output": output, "source": source, "context": context, "reference": reference})
+        return replace(item, columns=columns)
 
     def score_many(
         self,
@@ -481,7 +508,7 @@ class Judge(Quiet):
             raise OptionError(
                 "this judge was not compiled from preferences, so chances are not known; score both outputs"
             )
-        both = [_item("prefer", source, output, context, reference) for output in (a, b)]
+        both = [self._item("prefer", source, output, context, reference, {}) for output in (a, b)]
         first, second = [verdict async for verdict in self.ascore_many(both, progress=False)]
         return Preference(*self.preference.chances(first.percent, second.percent), (first, second))
 
@@ -494,7 +521,8 @@ class Judge(Quiet):
     async def averdict(self, item: Item, lm: LanguageModel | None = None) -> Verdict:
         """The asynchronous form of `score`. lm: a model that the judge was prepared for; by default its own."""
         texts = {"source": item.source, "context": item.context, "reference": item.reference}
-        verdict: Verdict = answer_of(await self.acall(output=item.output, **texts, group=item.group, lm=lm))
+        numbers = {"columns": found} if (found := self.numbers(item.columns)) else {}
+        verdict: Verdict = answer_of(await self.acall(output=item.output, **texts, group=item.group, lm=lm, **numbers))
         return verdict
 
     async def judged(self, item: Item, lm: LanguageModel | None) -> Verdict:
@@ -548,11 +576,13 @@ class Judge(Quiet):
         *,
         group: str | None = None,
         lm: LanguageModel | None = None,
+        columns: Mapping[str, float] | None = None,
         **row: Any,
     ) -> dspy.Prediction:
         """The verdict as a prediction: score, percent, explanation, criteria, errors, failure. group: rows of it are
-        kept out of the prompt. row: the texts under other names that `judgesmith.rows` knows."""
-        item = Item(output or "", source or "", context, reference, group)
+        kept out of the prompt. columns: `numbers`. row: the texts under other names that `judgesmith.rows` knows, and
+        what else stands in the row."""
+        item = Item(output or "", source or "", context, reference, group, columns or {})
         if row:
             given = {"output": output, "source": source, "context": context, "reference": reference, "group": group}
             item = Item.of({name: text for name, text in given.items() if text} | row)
@@ -670,12 +700,6 @@ def _refuse_pickle(path: str | Path, asked: bool) -> None:
             f"{path}: a judge is never pickled, since loading a pickle runs what is in it; save it as JSON, "
             "judge.save('judge.json'), and read it with js.load('judge.json') or judge.load('judge.json')"
         )
-
-
-def _item(caller: str, source: Any, output: Any, context: Any, reference: Any) -> Item:
-    if output is None:
-        raise TypeError(f"{caller}() needs output=…, the text to be judged")
-    return Item.of({"output": output, "source": source, "context": context, "reference": reference})
 
 
 def as_prediction(verdict: Verdict) -> dspy.Prediction:

@@ -83,11 +83,15 @@ class HeadFit:
     q: float
     """Their Q."""
     direct: float
-    """Q of the first reading alone."""
+    """Q of the own score alone."""
     learnt: float
     """The share of the scores' movement that these rows taught; the rest is experience."""
     parts: tuple[dict[str, Any], ...]
     """Name, share and Q of what the head is made of."""
+    left_out: Vector
+    """The rows' scores by what the rows of other groups say, in any unit."""
+    ahead: bool = True
+    """Whether it takes the place of the own score alone."""
 
 
 class TrainingRows(Protocol):
@@ -132,8 +136,11 @@ class TrainingRows(Protocol):
         """Non-negative ridge weights of the columns, alone or (own) beside the judge's score, if they clearly beat the
         judge's score out of fold. parts, plain: what columns and score are called in messages."""
 
-    def fit_head(self, table: Readings, human: Vector, experience: Experience) -> HeadFit:
-        """The head over some rows' readings; the first reading is the judge's own score."""
+    def fit_head(
+        self, table: Readings, known: NDArray[np.bool_], experience: Experience, own: str, *, strong: bool
+    ) -> HeadFit:
+        """The head over the readings of some rows (known). own: the reading that is the judge's score as it is. strong:
+        whether that has the first word, so that a mixture has to be clearly ahead of it."""
 
 
 Refiner = Callable[[TrainingRows], Refinement]

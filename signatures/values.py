@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, StringConstraints
@@ -292,13 +292,15 @@ _ABSENT = ("interval", "opinions", "category", "passed", "details")
 @dataclass(frozen=True, slots=True)
 class Item:
     """One output to be judged with what belongs to it. `group` names the document it comes from: demonstrations of
-    the same group are kept out of its prompt."""
+    the same group are kept out of its prompt. `columns` is the whole record, for judges that weigh its numbers; no
+    prompt shows it."""
 
     output: str
     source: str = ""
     context: str | None = None
     reference: str | None = None
     group: str | None = None
+    columns: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(cls, row: Any) -> Item:
@@ -316,4 +318,7 @@ class Item:
             raise OptionError(
                 f"a row to be judged needs a text 'output', or 'messages'; got {type(row).__name__}{columns}"
             )
-        return cls(texts.output, texts.source, texts.context, texts.reference, texts.group)
+        columns = row if isinstance(row, Mapping) else getattr(row, "columns", None)
+        if not isinstance(columns, Mapping):
+            columns = dict(row.items()) if callable(getattr(row, "items", None)) else {}
+        return cls(texts.output, texts.source, texts.context, texts.reference, texts.group, columns)

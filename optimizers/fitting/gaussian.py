@@ -6,6 +6,9 @@ its document's rows have in common, and of noise. Only the weights are learnt fr
 be was learnt on other tasks. How far experience and the own score may be trusted differs most, so that five answers are
 weighed by how well they explain the labels (their evidence).
 
+Beside a strong judge the prior is another: its score has a fixed weight, so that ranks follow it, and everything else
+may only correct it, by answers of nine sizes (experiments/results/strong.md).
+
 Source: Gaussian processes with linear kernels (Rasmussen and Williams 2006, §2.1 and §5.4); the composition is ours
 (experiments/results/experience.md).
 """
@@ -21,6 +24,7 @@ import scipy
 from ...agreement.correlation import Codes
 from ...programs.readings.experience import Experience
 from ...programs.readings.head import LinearHead, Matrix, Readings, Vector, over
+from ...programs.readings.kinds import SIGNAL
 from .folds import numbered
 
 #: A reading whose spread is below this share of its size is constant.
@@ -29,8 +33,9 @@ FLAT = 1e-9
 SPREAD_ROWS, SCORE_ROWS = 15.0, 3.0
 #: Variance of the level of scores.
 LEVEL = 1.0
-#: Variance of what rows of one document have in common; where only rows of one document are compared, it may be large.
-DOCUMENT, WITHIN = 0.05, 5.0
+#: Variance of what rows of one document have in common, and beside a strong judge, who sees what documents are about;
+#: where only rows of one document are compared, it may be large.
+DOCUMENT, DOCUMENT_BESIDE, WITHIN = 0.05, 0.2, 5.0
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,14 @@ SIZES = (
     Sizes(0.5, 0.5, 0.1, 0.2, 0.4, -3.0),
     Sizes(0.2, 1.0, 0.03, 0.05, 0.3, -3.0),
     Sizes(0.05, 1.0, 0.005, 0.005, 0.3, -3.0),
+)
+
+
+#: Beside a score that has the first word: its weight, and how much other judges and all other readings may correct it.
+BESIDE = tuple(
+    Sizes(first, others, numbers, numbers, max(0.2, 1 - first**2))
+    for first in (0.3, 0.6, 0.9)
+    for others, numbers in ((0.005, 0.002), (0.05, 0.02), (0.3, 0.1))
 )
 
 
@@ -94,28 +107,38 @@ class _Block:
 
 
 def gaussian(
-    table: Readings, scores: Vector, experience: Experience, *, own: str | None, within: bool = False
+    table: Readings,
+    scores: Vector,
+    experience: Experience,
+    *,
+    own: str | None,
+    within: bool = False,
+    first: str | None = None,
 ) -> Fitted:
     """Fit the model to some rows.
 
     own: the reading that is the judge's own score, if the table has it. within: whether only rows of one document are
-    compared. Raises: OptionError where all rows belong to one group.
+    compared. first: the reading of a strong judge, whose score is corrected and no more; there is no other experience
+    then. Raises: OptionError where all rows belong to one group.
     """
     groups = numbered(table.groups)
+    experience = experience if first is None else Experience(numbers={first: (0.0, 0.0, 1.0)})
+    shares_of = _shares(table.names, own, first)
     numbers, states = _blocks(table, experience)
     wanted, unit = target(scores, 2 * experience.points)
-    kernels = _kernels(table, numbers, states, own)
+    kernels, tried = _kernels(shares_of, numbers, states), SIZES if first is None else BESIDE
     expected = np.sum([block.z @ block.expected for block in (numbers, *states.values())], axis=0)
-    shared = LEVEL + (WITHIN if within else DOCUMENT) * (groups[:, None] == groups)
-    fits = [_fit(sizes, kernels, shared, expected, groups, wanted) for sizes in SIZES]
+    document = WITHIN if within else DOCUMENT if first is None else DOCUMENT_BESIDE
+    shared = LEVEL + document * (groups[:, None] == groups)
+    fits = [_fit(sizes, kernels, shared, expected, groups, wanted) for sizes in tried]
     evidence = np.array([fit.evidence for fit in fits])
     shares = np.exp(evidence - evidence.max())
     shares /= shares.sum()
-    known = sum(share * sizes.experience for share, sizes in zip(shares, SIZES, strict=True))
+    known = sum(share * sizes.experience for share, sizes in zip(shares, tried, strict=True))
     prior = _head(table.names, numbers, states, numbers.expected, {b: s.expected for b, s in states.items()})
     learnt = LinearHead(0.0)
-    for share, sizes, fit in zip(shares, SIZES, fits, strict=True):
-        learnt += _learnt(table.names, numbers, states, sizes, fit.dual, own).scaled(float(share) * unit)
+    for share, sizes, fit in zip(shares, tried, fits, strict=True):
+        learnt += _learnt(table.names, shares_of, numbers, states, sizes, fit.dual).scaled(float(share) * unit)
     head = learnt + prior.scaled(float(known) * unit)
     base = float(scores.mean() - head(table).mean())
     left_out = shares @ np.array([fit.left_out for fit in fits])
@@ -151,6 +174,14 @@ def target(scores: Vector, expected: float = 0.0) -> tuple[Vector, float]:
     return ((scores - scores.mean()) / spread + (ranks - ranks.mean()) / ranks.std()) / 2 * (spread / unit), unit
 
 
+def _shares(names: Sequence[str], own: str | None, first: str | None) -> tuple[Vector, Vector]:
+    """Each number's share of the variance of what is asked for (the own score; beside a strong one other judges) and of
+    that of all numbers; the score with the first word has neither."""
+    asked = np.array([n != first and (n == own or (first is not None and n.startswith(f"{SIGNAL}."))) for n in names])
+    every = np.array([first is None or not (n == first or other) for n, other in zip(names, asked, strict=True)])
+    return asked / max(1, asked.sum()), every / max(1, every.sum())
+
+
 @dataclass(frozen=True)
 class _Kernels:
     own: Matrix
@@ -161,13 +192,13 @@ class _Kernels:
         return sizes.own * self.own + sizes.numbers * self.numbers + sizes.states * self.states
 
 
-def _kernels(table: Readings, numbers: _Block, states: Mapping[str, _Block], own: str | None) -> _Kernels:
-    rows = len(table)
-    asked = numbers.z[:, [table.names.index(own)]] if own in table.names else np.zeros((rows, 1))
+def _kernels(shares: tuple[Vector, Vector], numbers: _Block, states: Mapping[str, _Block]) -> _Kernels:
+    rows = len(numbers.z)
     read = np.zeros((rows, rows))
     for block in states.values():
         read += block.z @ block.z.T / (block.z.shape[1] * len(states))
-    return _Kernels(asked @ asked.T, numbers.z @ numbers.z.T / max(1, numbers.z.shape[1]), read)
+    asked, every = ((numbers.z * share) @ numbers.z.T for share in shares)
+    return _Kernels(asked, every, read)
 
 
 @dataclass(frozen=True)
@@ -198,12 +229,14 @@ def _fit(sizes: Sizes, kernels: _Kernels, shared: Matrix, expected: Vector, grou
 
 
 def _learnt(
-    names: tuple[str, ...], numbers: _Block, states: Mapping[str, _Block], sizes: Sizes, dual: Vector, own: str | None
+    names: tuple[str, ...],
+    shares: tuple[Vector, Vector],
+    numbers: _Block,
+    states: Mapping[str, _Block],
+    sizes: Sizes,
+    dual: Vector,
 ) -> LinearHead:
-    weights = sizes.numbers / max(1, numbers.z.shape[1]) * (numbers.z.T @ dual)
-    if own in names:
-        at = names.index(own)
-        weights[at] += sizes.own * float(numbers.z[:, at] @ dual)
+    weights = (sizes.own * shares[0] + sizes.numbers * shares[1]) * (numbers.z.T @ dual)
     inner = {
         name: sizes.states / (block.z.shape[1] * len(states)) * (block.z.T @ dual) for name, block in states.items()
     }

@@ -9,18 +9,35 @@ import dspy
 import numpy as np
 
 from ...agreement.correlation import CorrelationSum
+from ...agreement.objectives import Objective, Rows
+from ...agreement.significance import difference_within
 from ...errors import OptionError
 from ...programs.readings.experience import Experience
 from ...programs.readings.head import LinearHead, Readings
 from ...programs.readings.judge import DIRECT
 from ...programs.readings.kinds import surface
 from ...programs.refining import HeadFit
-from ..examples import Vector, groups, humans, item_of
+from ..examples import Vector, clearly, groups, humans, item_of
 from .folds import folds
 from .gaussian import Fitted, gaussian
 
 #: Q that the own score has to gain to be asked for, and what chance adds to that with one label (with n: by √n).
 WORTH_A_CALL, CHANCE = 0.05, 0.5
+
+
+#: The share of paired resamples in which a mixture has to be ahead of a strong judge's own score, by the number of rows
+#: from which on that is enough; and in which a weak one's has to be ahead of a mixture to stand alone.
+SURE, SURE_OF_WEAK = {16: 0.8, 0: 0.95}, 0.98
+ROUNDS = 1000
+
+
+def ahead(mixed: Vector, own: Vector, rows: Rows, objective: Objective, *, strong: bool) -> bool:
+    """Whether a mixture takes the place of the own score alone. mixed: scores of the rows by what was learnt without
+    their groups. strong: whether the own score has the first word, so that it stays where neither is clearly ahead."""
+    pair = [mixed, own] if strong else [own, mixed]
+    gap = difference_within(objective.resampled(pair, rows), rounds=ROUNDS)
+    enough = next(share for fewest, share in SURE.items() if len(mixed) >= fewest)
+    return clearly(gap, enough) if strong else not clearly(gap, SURE_OF_WEAK)
 
 
 def agreement(predicted: Vector, human: Vector) -> float:
@@ -46,9 +63,14 @@ def nested(fit: Callable[[Readings, Vector], LinearHead], table: Readings, score
     return np.asarray(scores.mean() + result * np.mean(spreads))
 
 
-def weigh(table: Readings, scores: Vector, experience: Experience, *, within: bool = False) -> Fitted:
-    """The fit that compiling takes for a table with the direct score among its readings. It does without that score,
-    which costs a call for every row, unless it clearly gains Q on groups that were left out."""
+def weigh(
+    table: Readings, scores: Vector, experience: Experience, *, within: bool = False, first: str | None = None
+) -> Fitted:
+    """The fit that compiling takes for a table. first: the reading of a strong judge, which has the first word. Without
+    one the direct score, which costs a call for every row, is left out unless it clearly gains Q on groups that were
+    left out."""
+    if first is not None or DIRECT not in table.names:
+        return gaussian(table, scores, experience, own=DIRECT, within=within, first=first)
     tables = table, _without_own(table)
     every, free = (gaussian(part, scores, experience, own=DIRECT, within=within) for part in tables)
     gain = agreement(every.left_out, scores) - agreement(free.left_out, scores)
@@ -60,17 +82,25 @@ def _without_own(table: Readings) -> Readings:
     return Readings(kept, table.columns(kept), table.groups, table.states)
 
 
-def fit_head(table: Readings, human: Vector, experience: Experience, *, within: bool, seed: int) -> HeadFit:
-    """Fit a head to all rows, and measure it on rows that it did without."""
-    chosen = weigh(table, human, experience, within=within)
-    held = nested(lambda t, y: weigh(t, y, experience, within=within).head, table, human, seed=seed)
+def fit_head(
+    table: Readings, human: Vector, experience: Experience, own: str, *, strong: bool, within: bool, seed: int
+) -> HeadFit:
+    """Fit a head to all rows, and measure it on rows that it did without. own, strong: see
+    `programs.refining.TrainingRows`."""
+    first = own if strong else None
+    chosen = weigh(table, human, experience, within=within, first=first)
+    held = nested(lambda t, y: weigh(t, y, experience, within=within, first=first).head, table, human, seed=seed)
     taught, expected = (head(table) for head in (chosen.learnt, chosen.head + chosen.learnt.scaled(-1.0)))
     moved = [float(np.std(part)) for part in (taught, expected)]
     learnt = moved[0] / max(sum(moved), 1e-9)
-    direct, known, q = (agreement(x, human) for x in (np.nan_to_num(table.columns([DIRECT])[:, 0]), expected, held))
-    named = (("own score alone", 0.0, direct), ("experience alone", 1 - learnt, known), ("with the labels", learnt, q))
-    parts = tuple({"name": name, "weight": round(share, 6), "q": round(reached, 6)} for name, share, reached in named)
-    return HeadFit(chosen.head, held, q, direct, learnt, parts)
+    direct, known, q = (agreement(x, human) for x in (np.nan_to_num(table.columns([own])[:, 0]), expected, held))
+    named = [("own score alone", 0.0, direct), ("experience alone", 1 - learnt, known), ("with the labels", learnt, q)]
+    parts = tuple(
+        {"name": name, "weight": round(share, 6), "q": round(reached, 6)}
+        for name, share, reached in named
+        if not (strong and name == "experience alone")  # which is the own score there
+    )
+    return HeadFit(chosen.head, held, q, direct, learnt, parts, chosen.left_out)
 
 
 def surface_percents(train: Sequence[dspy.Example], heldout: Sequence[dspy.Example]) -> Vector:

@@ -27,7 +27,7 @@ from ...programs.refining import Fit, HeadFit, Matrix, Refinable, Refinement, Ve
 from ...signatures.values import Item, Verdict
 from ..examples import agreement, clearly, difference, documents, groups, humans, item_of, rows_of
 from .folds import fold_numbers
-from .readings import fit_head
+from .readings import ahead, fit_head
 
 #: In units of the columns' mean sum of squares; of equally good ones the strongest is taken.
 PENALTIES = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
@@ -213,8 +213,13 @@ class Training:
 
     ridge_weights = ridge_weights
 
-    def fit_head(self, table: Readings, human: Vector, experience: Experience) -> HeadFit:
-        return fit_head(table, human, experience, within=self.objective.within, seed=self.seed)
+    def fit_head(
+        self, table: Readings, known: NDArray[np.bool_], experience: Experience, own: str, *, strong: bool
+    ) -> HeadFit:
+        rows, within = self.part(known), self.objective.within
+        fit = fit_head(table, rows.human, experience, own, strong=strong, within=within, seed=self.seed)
+        seen = rows_of(rows.examples)
+        return replace(fit, ahead=ahead(fit.left_out, rows.percents, seen, self.objective, strong=strong))
 
 
 def refine(program: Judge, training: Training) -> list[Refinement]:

@@ -318,7 +318,7 @@ class ActiveCritic(Judge):
     def calls_per_row(self) -> int:
         return 2 if self.variant == "fine" and self._asks_overall() else 1
 
-    def meet(self, aspect: str, outputs: Sequence[str]) -> None:
+    def meet(self, aspect: str, items: Sequence[Item]) -> None:
         self.choose(aspect=self.aspect or aspect)
 
     async def prepare(self, lm: LanguageModel) -> None:

@@ -151,8 +151,8 @@ class PairwiseDirectScorer(ComparingJudge):
     def calls_per_document(self) -> int:
         return int(self.levels)
 
-    def meet(self, aspect: str, outputs: Sequence[str]) -> None:
-        self.choose(words=self.words or length_guide(outputs))
+    def meet(self, aspect: str, items: Sequence[Item]) -> None:
+        self.choose(words=self.words or length_guide([item.output for item in items]))
 
     def models(self) -> tuple[str, ...]:
         return (self.writer_name,) if self.writer_name else ()

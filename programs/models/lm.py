@@ -526,7 +526,7 @@ def check_priced(*models: LanguageModel) -> None:
 
 def price(name: str, reply: Reply) -> float | None:
     """Dollars for one call by LiteLLM's price table; 0 for models on this machine; None where the price is unknown."""
-    if is_local(name) or is_ollama(name):
+    if is_local(name) or is_ollama(name) or name == "none" or name.startswith("recorded:"):
         return 0.0
     rates = _rates(name)
     if rates is None:
@@ -558,8 +558,9 @@ def language_model(
 ) -> LanguageModel:
     """A LanguageModel from a name, from a `dspy.LM` object, or itself.
 
-    Names: any DSPy/LiteLLM name (`openai/…`, `anthropic/…`), `ollama_chat/…`, `local/NAME` and `gguf:PATH`. Keys come
-    from `connection` or the provider's environment variable. Raises ModelError when the model cannot be used.
+    Names: any DSPy/LiteLLM name (`openai/…`, `anthropic/…`), `ollama_chat/…`, `local/NAME`, `gguf:PATH`, `none` and
+    `recorded:FILE#COLUMN` (see `recorded`). Keys come from `connection` or the provider's environment variable. Raises
+    ModelError when the model cannot be used.
     """
     connection = connection or Connection()
     if isinstance(lm, LanguageModel):
@@ -576,6 +577,13 @@ def language_model(
         raise OptionError(f"several addresses (--api-base) are for OpenAI-style servers, not for {name}")
     if is_local(name):
         return _embedded(name, sampling, connection)
+    if name == "none" or name.startswith("recorded:"):
+        from .recorded import Nobody, Recorded
+
+        gone = Nobody() if name == "none" else Recorded(name)
+        made = LanguageModel(name, gone, identity="", sampling=sampling, connection=replace(connection, cache=False))
+        made.assume(Capabilities())
+        return made
     provider, slash, model = name.partition("/")
     if not provider or (slash and not model):
         raise OptionError(

@@ -47,8 +47,8 @@ LISTED = {
     "openai": rf"{_PATH}(?::[A-Za-z0-9._-]*){{0,5}}",  # ft:MODEL:ORGANISATION::ID
     "openrouter": _TAGGED,
 }
-#: Names without a provider, which LiteLLM finds in its tables: OpenAI's and Anthropic's.
-_BARE = r"(?:gpt-\d|o\d|claude-)[A-Za-z0-9.-]*"
+#: Names without a provider, which LiteLLM finds in its tables: OpenAI's and Anthropic's. And no model at all.
+_BARE = r"(?:gpt-\d|o\d|claude-)[A-Za-z0-9.-]*|none"
 #: Without the address of a server, LiteLLM would send these to OpenAI.
 _NEED_ADDRESS = {"hosted_vllm": "HOSTED_VLLM_API_BASE", "lm_studio": "LM_STUDIO_API_BASE"}
 _EXAMPLES = "openai/MODEL, ollama_chat/MODEL, local/MODEL and the like"

@@ -87,9 +87,14 @@ def under(item: Item) -> Iterator[None]:
         yield
 
 
+def current() -> Item | None:
+    """The row under judgement."""
+    return _current.get().item
+
+
 def group() -> str | None:
     """The document of the row under judgement; None where there is none, or no row."""
-    item = _current.get().item
+    item = current()
     return None if item is None else item.group
 
 

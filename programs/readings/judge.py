@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,9 +24,10 @@ from ..models.lm import LanguageModel
 from ..pointwise.direct import DirectScorer
 from ..refining import Refinement, Refiner, TrainingRows
 from ..registry import judges
+from .bindings.columns import Column
 from .experience import Experience, experience_of
 from .head import HeadData, LinearHead, Readings
-from .kinds import RowReadings, group_of, read_row
+from .kinds import SIGNAL, RowReadings, group_of, read_row
 from .opening import Opened, open_reader
 from .passages import INSTRUCTIONS, Text
 
@@ -36,6 +37,8 @@ _WORDS_SHOWN = 3
 #: With fewer rows, or fewer groups, no head is fitted.
 FEWEST_ROWS, FEWEST_GROUPS = 3, 3
 GENERAL = INSTRUCTIONS["general"]
+#: Instead of a reader: no model reads the rows. And who has the first word, where it is the model's own score.
+UNREAD, MODEL = "none", "model"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,21 @@ class ReadingsJudge(DirectScorer):
         reader: str = option(
             "",
             "Model that reads the rows: local/NAME, gguf:PATH, or ollama/NAME from Ollama's store on this machine; "
-            "empty: the judge's own, where it can be read.",
+            "empty: the judge's own, where it can be read; none: no model reads them.",
+            max_length=400,
+        )
+        signals: tuple[str, ...] = option(
+            (),
+            "Columns of the rows that are weighed beside what is read, the most trusted one first: another judge's "
+            "scores, a metric. NAME=WORST..BEST says the scale: gpt4=1..5, or ter=100..0 where lower is better.",
+            added=True,
+            max_length=64,
+        )
+        first: str = option(
+            "",
+            "Whose score has the first word, alone unless a mixture agrees clearly better: model, or one of the "
+            "signals; empty: the model where it is a hosted one or there are no signals, else the first signal.",
+            added=True,
             max_length=400,
         )
         instruction: str = option(
@@ -106,20 +123,39 @@ class ReadingsJudge(DirectScorer):
     # -- reading
 
     def calls_per_row(self) -> int:
-        return 0 if self.head is not None and DIRECT not in self.head.weights else super().calls_per_row()
+        asks = self.first in ("", MODEL) if self.head is None else DIRECT in self.head.weights
+        return super().calls_per_row() if asks else 0
 
     def passages(self) -> int:
-        return 1
+        return 0 if self.reader == UNREAD else 1
 
     def models(self) -> tuple[str, ...]:
-        return (self.reader,) if self.reader else ()
+        return (self.reader,) if self.reader not in ("", UNREAD) else ()
 
     def reads(self) -> tuple[str, ...]:
         return self.models()
 
+    def columns(self) -> tuple[Column, ...]:
+        return tuple(map(Column.of, self.signals))
+
+    def without_model(self) -> bool:
+        if self.signals:
+            self.choose(reader=self.reader or UNREAD, first=self.first or self.columns()[0].name)
+        return bool(self.signals) and self.first != MODEL
+
+    def leader(self, lm: LanguageModel) -> Column | None:
+        """The signal that has the first word; None where that is the model's own score. Raises OptionError for one that
+        is no signal."""
+        columns = {column.name: column for column in self.columns()}
+        if self.first in (MODEL, "") and not (columns and lm.embedded and not self.first):
+            return None
+        if self.first and self.first not in columns:
+            raise OptionError(f"first={self.first!r} is neither model nor one of the signals: {', '.join(columns)}")
+        return columns[self.first or next(iter(columns))]
+
     async def prepare(self, lm: LanguageModel) -> None:
         await super().prepare(lm)
-        if self.head is not None:
+        if self.head is not None and self.passages():
             await asyncio.to_thread(self.opened, lm)
 
     def opened(self, lm: LanguageModel) -> Opened:
@@ -133,14 +169,16 @@ class ReadingsJudge(DirectScorer):
         return opened
 
     def read(self, item: Item, lm: LanguageModel) -> RowReadings:
-        """What the model knows of one row, without its direct score. Raises CallError for a row that cannot be read,
-        ModelError for a model that cannot."""
-        opened = self.opened(lm)
-        reader = opened.kept if self.keeps and lm.connection.cache else opened.reader
+        """What the model knows of one row, without its direct score, and its signals. Raises CallError for a row that
+        cannot be read, ModelError for a model that cannot."""
+        opened = self.opened(lm) if self.passages() else None
+        reader = opened and (opened.kept if self.keeps and lm.connection.cache else opened.reader)
+        signals = {f"{SIGNAL}.{name}": value for name, value in self.numbers(item.columns).items()}
         asked = self.instruction or GENERAL
         text = Text(item.source or "", item.output, item.context or "", asked, item.reference or "")
         try:
-            return read_row(reader, text, layers=self.layers, counted=self.surface)
+            row = read_row(reader, text, layers=self.layers, counted=self.surface)
+            return replace(row, numbers={**signals, **row.numbers})
         except OptionError as error:
             raise CallError(str(error)) from None
 
@@ -159,23 +197,32 @@ class ReadingsJudge(DirectScorer):
 
     def experience_with(self, lm: LanguageModel) -> Experience:
         """What is known of its reader's readings before labels. Raises ModelError, OptionError."""
+        if not self.passages():
+            return Experience()
         return experience_of(self.opened(lm).model, self.experience)
 
     def begin(self) -> None:
-        """Score by experience alone, which needs no call. Raises ModelError."""
-        known = self.experience_with(self.lm)
-        if known.numbers:
+        """Score by experience alone, which needs no call, or by the first signal. Raises ModelError, and OptionError
+        for a signal whose scale is not said."""
+        if self.signals:
+            self._settle_columns([])
+        elif (known := self.experience_with(self.lm)).numbers:
             row = self.read(Item(source="A source.", output="An output."), self.lm)  # what it has readings of
             self.take(known.head(row.numbers, row.states), self.opened(self.lm).model)
 
     # -- judging
 
     async def ajudge(self, item: Item, lm: LanguageModel) -> Verdict:
+        leader = self.leader(lm)
+        if leader is not None and math.isnan(said := leader.value(item.columns)):
+            raise CallError(f"column {leader.name!r} is empty in this row")
         if self.head is None:
-            return await super().ajudge(item, lm)
+            if leader is None:
+                return await super().ajudge(item, lm)
+            return Verdict(math.nan, f"{leader.name}: {said:g}.", percent=leader.percent(said))
         asked = await super().ajudge(item, lm) if DIRECT in self.head.weights else None
         row = await asyncio.to_thread(self.read, item, lm)
-        table = table_of([row], [math.nan if asked is None else asked.percent], [0])
+        table = table_of([row], None if asked is None else [asked.percent], [0])
         added = {name: float(values[0]) for name, values in self.head.contributions(table).items()}
         percent = min(100.0, max(0.0, self.head.base + sum(added.values())))
         details = self._details(added, row, item)
@@ -202,9 +249,19 @@ class ReadingsJudge(DirectScorer):
 
     # -- what compiling fits
 
-    def meet(self, aspect: str, outputs: Sequence[str]) -> None:
-        super().meet(aspect, outputs)
-        self.opened(self.lm)  # a model that cannot be read is known before anything is spent
+    def meet(self, aspect: str, items: Sequence[Item]) -> None:
+        super().meet(aspect, items)
+        if self.signals:
+            self._settle_columns(items)
+        if self.passages():
+            self.opened(self.lm)  # a model that cannot be read is known before anything is spent
+
+    def _settle_columns(self, items: Sequence[Item]) -> None:
+        """Take the ends of the signals' scales from some rows, where they are not said, and fix who has the first word.
+        Raises OptionError where they cannot be told."""
+        columns = [column.known(column.value(item.columns) for item in items) for column in self.columns()]
+        leader = self.leader(self.lm)
+        self.choose(signals=[str(column) for column in columns], first=MODEL if leader is None else leader.name)
 
     def refiners(self) -> list[Refiner]:
         """The fit of the head."""
@@ -223,22 +280,30 @@ class ReadingsJudge(DirectScorer):
                 "are the fewest that weights can be learnt from; the direct score stays"
             )
             return Refinement(self.kind, rows.percents, reason=few)
-        table = table_of([row for row in read if row is not None], rows.percents[known].tolist(), groups)
-        fit = rows.fit_head(table, rows.human[known], self.experience_with(self.lm))
+        leader, strong = self.leader(self.lm), not self.lm.embedded
+        direct = rows.percents[known].tolist() if leader is None else None
+        table = table_of([row for row in read if row is not None], direct, groups)
+        own, alone = (DIRECT, "the model's own score") if leader is None else (f"{SIGNAL}.{leader.name}", leader.name)
+        fit = rows.fit_head(table, known, self.experience_with(self.lm), own, strong=strong or leader is not None)
+        details = {"q": round(fit.q, 6), "readings": list(fit.parts), "ahead": fit.ahead}
+        compared = f"Q {fit.q:.2f} by weights that were learnt without the rows, {fit.direct:.2f} by it alone"
+        if not fit.ahead:
+            why = f"{alone} judges alone: a mixture with the other readings is not clearly ahead of it ({compared})"
+            return Refinement(self.kind, rows.percents, details, reason=why, weights=fit.parts)
         percents = np.full(len(read), np.nan)
         percents[known] = fit.percents
-        self.take(fit.head, self.opened(self.lm).model)
+        self.take(fit.head, self.opened(self.lm).model if self.passages() else "")
         added = _by_group(fit.head.contributions(table))
         moved = {name: round(float(np.std(values)), 4) for name, values in added.items()}
         moved = dict(sorted(moved.items(), key=lambda pair: -pair[1]))
         rest = ", the rest from experience with other tasks" if fit.learnt < 1 else ""
         changed = (
             f"Q {fit.q:.2f} on training rows by weights that were learnt without them, against {fit.direct:.2f} for "
-            f"the direct score alone; {fit.learnt:.0%} of what moves a score comes from these labels{rest}; how far it "
+            f"{alone} alone; {fit.learnt:.0%} of what moves a score comes from these labels{rest}; how far it "
             "is moved, in percent (standard deviation): "
             + ", ".join(f"{name} {points:.1f}" for name, points in moved.items())
         )
-        details = {"q": round(fit.q, 6), "readings": list(fit.parts), "influence": moved}
+        details |= {"influence": moved}
         return Refinement(self.kind, percents, details, changed=changed, candidate=self.kind, weights=fit.parts)
 
     def take(self, head: LinearHead, model: str) -> None:
@@ -271,14 +336,15 @@ def _by_group(contributions: Mapping[str, Any]) -> dict[str, Any]:
     return groups
 
 
-def table_of(rows: Sequence[RowReadings], direct: Sequence[float], groups: Sequence[Any]) -> Readings:
-    """Rows' readings as a table, with the model's own score (percent, NaN where it gave none) as the first."""
+def table_of(rows: Sequence[RowReadings], direct: Sequence[float] | None, groups: Sequence[Any]) -> Readings:
+    """Rows' readings as a table, with the model's own score (percent, NaN where it gave none) as the first, where it
+    was asked for."""
     names = tuple(rows[0].numbers)
-    values = np.array(
-        [[value, *(row.numbers[name] for name in names)] for row, value in zip(rows, direct, strict=True)]
-    )
+    values = np.array([[row.numbers[name] for name in names] for row in rows], float).reshape(len(rows), len(names))
     states = {block: np.stack([row.states[block] for row in rows]) for block in rows[0].states}
-    return Readings((DIRECT, *names), values, tuple(groups), states)
+    if direct is None:
+        return Readings(names, values, tuple(groups), states)
+    return Readings((DIRECT, *names), np.column_stack([direct, values]), tuple(groups), states)
 
 
 def _explained(details: Contributions) -> str:

@@ -22,6 +22,9 @@ from ..registry import readings
 from .passages import Text, passage
 from .reader import Floats, Reader, TokenReading
 
+#: Before the name of a column that is a reading.
+SIGNAL = "signal"
+
 
 class Reading(ABC):
     """Numbers of a row that labels can weigh. A subclass is registered with `registry.readings`; a number's name in a
@@ -143,9 +146,17 @@ class RowReadings:
         return [(text[start:end], -float(logp)) for start, end, logp in spans]
 
 
-def read_row(reader: Reader, text: Text, *, layers: int, counted: bool) -> RowReadings:
-    """One row's readings. layers: how many middle layers' states are read, where the reader gives any. counted: whether
-    `surface` counts are readings, too. Raises: what the reader raises; OptionError for a row without an output."""
+#: What no model has read.
+UNREAD = TokenReading(*(np.zeros(0, np.float32) for _ in range(3)))
+
+
+def read_row(reader: Reader | None, text: Text, *, layers: int, counted: bool) -> RowReadings:
+    """One row's readings; without a reader the `surface` counts alone. layers: how many middle layers' states are read,
+    where the reader gives any. counted: whether the counts are readings, too. Raises: what the reader raises;
+    OptionError for a row without an output."""
+    if reader is None:
+        made = Surface.numbers(text, UNREAD) if counted else {}
+        return RowReadings({f"{Surface.name}.{key}": value for key, value in made.items()}, {}, UNREAD)
     wanted = middle(reader.ability.layers, layers) if layers and reader.ability.layers else ()
     tokens = reader.read(passage(text, reader.chat), layers=wanted)
     numbers = {
@@ -158,9 +169,11 @@ def read_row(reader: Reader, text: Text, *, layers: int, counted: bool) -> RowRe
 
 
 def group_of(name: str) -> str:
-    """What people call a reading by its name: "direct score", "likelihood", "hidden states", "surface", or the name of
-    a plug-in."""
+    """What people call a reading by its name: "direct score", "likelihood", "hidden states", "surface", the column of a
+    signal, or the name of a plug-in."""
     part, _, key = name.partition(".")
+    if part == SIGNAL:
+        return f"column {key}"
     if part == "assistant":
         return "hidden states" if re.fullmatch(r"mean\d+", key) else "likelihood"
     return "direct score" if part == "direct" else part

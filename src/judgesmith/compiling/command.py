@@ -41,6 +41,13 @@ class Compile(Command, Aspect, Preset, Model, Rows, Json):
         "reads, else pairwise-direct).",
     )
     output: Path = flag(Path("judge.json"), "Where the judge is saved.", "-o", "--output")
+    signal: list[str] = flag(
+        [],
+        "A column of the rows that is weighed beside the rest, such as another judge's scores or a metric; repeatable, "
+        "the most trusted first. NAME=WORST..BEST says its scale: gpt4=1..5, or ter=100..0 where lower is better. "
+        "Without --lm the judge needs no model.",
+        metavar="COLUMN",
+    )
     aspect: str | None = flag(None, "Which score, where rows have several. mean:A,B,… is the mean of several.")
     scale: tuple[float, float] | None = flag(None, "Lowest and highest score; inferred if not given.")
     heldout: str = flag("0.25", "Share of rows held out, or a file of other labels.", coerce_numbers_to_str=True)
@@ -69,9 +76,10 @@ class Compile(Command, Aspect, Preset, Model, Rows, Json):
     def _setup(cls, given: Mapping[str, Any], options: Any) -> Setup:
         from .run import Setup
 
+        names = [*options, *(["signals"] if given.get("signal") else [])]
         if given.get("no_labels"):
-            return Setup.unlabelled(given.get("method"), given.get("lm"), options)
-        return Setup.choose(given.get("method"), given.get("optimizer"), given.get("lm"), options)
+            return Setup.unlabelled(given.get("method"), given.get("lm"), names)
+        return Setup.choose(given.get("method"), given.get("optimizer"), given.get("lm"), names)
 
     def run(self) -> int:
         from .run import CompileRun
@@ -79,6 +87,7 @@ class Compile(Command, Aspect, Preset, Model, Rows, Json):
         given = dict(self)
         setup = self._setup(given, (f"{key}.{name}" for key, chosen in self._more.items() for name in chosen))
         chosen = {owner.key: self.more(owner.key) for owner in setup.catalogue().owners}
+        chosen["method"] |= {"signals": tuple(self.signal)} if self.signal else {}
         if self.no_labels:
             return self._unlabelled(setup, chosen)
         if self.labels is None:
@@ -99,7 +108,7 @@ class Compile(Command, Aspect, Preset, Model, Rows, Json):
         """Save a judge that has learnt from no labels."""
         from ..programs.models.names import check_listed
         from ..running.console import out
-        from ..running.opening import check_writable, open_model, quiet
+        from ..running.opening import check_writable, model_for, open_model, quiet
         from ..running.settings import JudgeInWords
         from ..signatures.values import Scale
         from .run import judge_in_words
@@ -114,7 +123,7 @@ class Compile(Command, Aspect, Preset, Model, Rows, Json):
                 judge.scale = Scale(*self.scale)
             check_writable(self.output, words.criteria)
             check_listed(judge.models())
-            judge.set_lm(open_model(self.lm))
+            judge.set_lm(open_model(model_for(judge, self.lm)))
             judge.begin()
             judge.save(self.output)
             saved = escape(str(self.output))
@@ -142,11 +151,12 @@ def compile_judge(run: CompileRun, *, dry_run: bool = False, as_json: bool = Fal
     from ..cli.rendering import show_report
     from ..programs.models.names import check_listed
     from ..running.console import Watch, err, out, print_json
-    from ..running.opening import check_writable, open_model, open_others, quiet
+    from ..running.opening import check_writable, model_for, open_model, open_others, quiet
 
     with quiet():
         labels = run.read()
         judge, compiler = run.judge(labels.aspect), run.compiler(labels)
+        run = replace(run, lm=model_for(judge, run.lm))
         if not as_json:
             _tell_labels(labels)
         if dry_run:
@@ -160,7 +170,8 @@ def compile_judge(run: CompileRun, *, dry_run: bool = False, as_json: bool = Fal
         open_others(judge, where)
         plan = compiler.plan(judge, labels, lm, teacher=teacher is not None)
         if not as_json:
-            err.print(f"at most {plan.calls:,} calls to {escape(lm.name)}; Ctrl-C loses nothing", style="dim")
+            if plan.calls:
+                err.print(f"at most {plan.calls:,} calls to {escape(lm.name)}; Ctrl-C loses nothing", style="dim")
             for note in plan.notes:
                 err.print(f"note: {note}", style="dim", markup=False)
         with Watch("compiling", plan.steps) as watch:

@@ -121,8 +121,9 @@ class Setup:
 
 
 def _readable(lm: str | None, options: Iterable[str]) -> bool:
-    """Whether rows can be read: by a model in this process, or by the reader that is given."""
-    return is_local(lm or "") or any(name.rpartition(".")[2] == "reader" for name in options)
+    """Whether readings can be weighed: a model in this process reads, or the reader that is given, or there are
+    signals."""
+    return is_local(lm or "") or any(name.rpartition(".")[2] in ("reader", "signals") for name in options)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

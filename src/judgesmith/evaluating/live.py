@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..optimizers.examples import numbers_of
 from ..programs import artifact
 from ..programs.aspects import OVERALL as GENERAL
 from ..programs.judge import Judge
@@ -74,6 +75,9 @@ def judge_live(
         opened = {name: open_judge(path, lm, where) for name, path in joined.live.items()}
         aspects = {name: _aspects(joined, name, judge) for name, judge in opened.items()}
         asked = {name: _rows_with_people(joined, aspects[name]) for name in opened}
+        for name, judge in opened.items():
+            for row in (joined.rows[i] for i in asked[name]):
+                numbers_of(judge, row, "the rows with human scores")
         calls = sum(len(asked[name]) * judge.calls_per_row() for name, judge in opened.items())
         if not quietly:
             models = ", ".join(dict.fromkeys(judge.lm.name for judge in opened.values()))

@@ -22,6 +22,7 @@ from ..programs.judge import Judge
 from ..programs.models.files import find_model, installed, model_path
 from ..programs.models.lm import Connection, LanguageModel, Sampling, is_local, language_model
 from ..programs.models.local import embedded
+from ..programs.models.recorded import NO_MODEL
 from .console import err
 from .settings import ReachOptions
 
@@ -95,6 +96,11 @@ def quiet() -> Iterator[None]:
     finally:
         for logger, level in zip(loggers, levels, strict=True):
             logger.setLevel(level)
+
+
+def model_for(judge: Judge, name: str | None) -> str | None:
+    """The model that is opened for a judge: none, where no other is asked for and the judge needs none."""
+    return NO_MODEL if name in (None, "", NO_MODEL) and judge.without_model() else name
 
 
 def open_model(name: str | None, where: Connection | None = None, sampling: Sampling | None = None) -> LanguageModel:

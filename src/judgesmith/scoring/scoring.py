@@ -17,6 +17,7 @@ from ..agreement.conformal import deferred
 from ..datasets.loading import iter_rows
 from ..datasets.records import Row
 from ..errors import OptionError, OutageError
+from ..optimizers.examples import numbers_of
 from ..optimizers.seen import Seen
 from ..programs import artifact
 from ..programs.artifact import fingerprint
@@ -181,7 +182,9 @@ def score_file(
 def _rows(source: Path, judge: Judge, columns: Mapping[str, str] | None, limit: int | None, part: Part | None) -> Rows:
     if part is not None and judge.whole_documents:
         raise OptionError("a judge that ranks whole documents takes all rows together; score them without --part")
-    rows = itertools.islice(iter_rows(source, columns=columns), limit)
+    rows: Rows = itertools.islice(iter_rows(source, columns=columns), limit)
+    if judge.columns():
+        rows = ((row, record) for row, record in rows if numbers_of(judge, row, source.name))
     return rows if part is None else part.of(rows)
 
 

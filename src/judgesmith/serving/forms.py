@@ -26,6 +26,7 @@ class RowIn(BaseModel):
     reference: str | None = None
     group: str | None = Field(None, description="The document: demonstrations of the same one are left out.")
     id: str | int | None = Field(None, description="Comes back with the verdict.")
+    columns: dict[str, float | str | None] = Field({}, description="Numbers that a judge with signals weighs, by name.")
 
     @model_validator(mode="before")
     @classmethod
@@ -33,7 +34,7 @@ class RowIn(BaseModel):
         """A record by whatever names as these fields; what plays no role is left for pydantic to refuse."""
         if not isinstance(record, Mapping):
             return record
-        own = {name: record[name] for name in ("id", "judge") if name in record}
+        own = {name: record[name] for name in ("id", "judge", "columns") if name in record}
         rest = {str(name): value for name, value in record.items() if name not in own}
         try:
             roles = roles_of(tuple(rest))
@@ -45,7 +46,7 @@ class RowIn(BaseModel):
         return {name: value for name, value in rest.items() if name not in roles.values()} | given | more | own
 
     def item(self) -> Item:
-        return Item(self.output, self.source, self.context, self.reference, self.group)
+        return Item(self.output, self.source, self.context, self.reference, self.group, self.columns)
 
 
 class ScoreIn(RowIn):

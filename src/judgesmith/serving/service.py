@@ -100,7 +100,8 @@ class Service:
         while served.problem is not None:
             try:
                 await served.judge.prepare(served.lm)
-                await served.lm.answers()
+                if served.judge.calls_per_row():
+                    await served.lm.answers()
                 served.problem = None
             except JudgesmithError as error:
                 served.problem = str(error)
@@ -175,6 +176,8 @@ class Service:
                 raise
             task.uncancel()
             raise Refused(503, "stopping", "this server stopped before the row was judged", 1) from None
+        except OptionError as error:
+            raise Refused(422, "invalid", f"{error}; send it in the row's `columns`") from None
         except ModelError as error:
             served.problem = str(error)
             self._watch(served)

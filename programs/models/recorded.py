@@ -1,0 +1,65 @@
+"""Models that are not there: `none`, for judges that need no model, and `recorded:FILE#COLUMN`, which repeats what
+another judge once said of the same rows, so that a judge can be studied on a strong model without asking it."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+from ...errors import JudgesmithError, ModelError, OptionError
+from ...likeness import folded
+from ...signatures.values import Item
+from ..readings.bindings.columns import Column
+from . import row_context
+from .transport import Reply, Request, Unanswered
+
+NO_MODEL, RECORDED = "none", "recorded:"
+
+
+class Nobody:
+    """The transport of `none`."""
+
+    async def send(self, request: Request) -> Reply:
+        raise Unanswered("this judge was compiled without a model, and something asks one", again=False)
+
+
+class Recorded:
+    """Answers for every row with what stands in a file, as a number from 0 to 100: FILE has a row as JSON in every
+    line, and COLUMN is written as in `--signal`, by default `verdict.score`, as `judgesmith score` writes it. A row is
+    found by its texts. Only methods that ask for one number can be studied with it: `direct`, and `readings` with a
+    reader.
+
+    Raises: OptionError for a file that cannot be read, or a row without the column.
+    """
+
+    def __init__(self, name: str) -> None:
+        file, _, column = name.removeprefix(RECORDED).partition("#")
+        wanted, scores = Column.of(column or "verdict.score"), dict[tuple[str, str], float]()
+        try:
+            lines = Path(file).read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise OptionError(f"{name}: {file} cannot be read ({error})") from None
+        for number, line in enumerate(lines, 1):
+            try:
+                record = json.loads(line)
+                scores[_key(Item.of(record))] = wanted.value(record)
+            except (ValueError, JudgesmithError) as error:
+                raise OptionError(
+                    f"{file}, line {number}: {error}; a recorded model, {RECORDED}FILE#COLUMN, repeats a column of "
+                    "lines of JSON"
+                ) from None
+        self._scores, self._column = scores, wanted.known(scores.values())
+
+    async def send(self, request: Request) -> Reply:
+        item = row_context.current()
+        if item is None:
+            raise ModelError("a recorded model answers nothing but rows under judgement")
+        score = self._scores.get(_key(item), math.nan)
+        if math.isnan(score):
+            raise Unanswered("nothing was recorded of this row", again=False)
+        return Reply(f"{self._column.percent(score):.10g}", completion_tokens=1)
+
+
+def _key(item: Item) -> tuple[str, str]:
+    return folded(item.source).key, folded(item.output).key
