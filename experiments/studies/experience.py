@@ -21,20 +21,22 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from ...agreement.objectives import Q, Rows
 from ...datasets.loading import read_labels
+from ...datasets.records import Labels
 from ...errors import OptionError
+from ...optimizers.examples import examples_of, groups, humans, item_of, score_rows
 from ...optimizers.fitting.gaussian import Fitted, target
-from ...optimizers.fitting.readings import agreement, weigh
+from ...optimizers.fitting.readings import agreement, ahead, weigh
 from ...parts import Options, read_options
 from ...programs.atomic import write_whole
 from ...programs.models.lm import LanguageModel
 from ...programs.progress import Progress
 from ...programs.readings.experience import Card, Experience, StateExperience
 from ...programs.readings.head import Matrix, Readings, Vector
-from ...programs.readings.judge import DIRECT, ReadingsJudge
+from ...programs.readings.judge import DIRECT, ReadingsJudge, table_of
 from ...running.plain import finite
 from ...running.settings import read_yaml
-from .readings import FEWEST_LEFT, Known, draw_labels, read_table, whole_groups
 
 #: Rows that a family counts as on average; ridge penalties; how far standardised readings may lie off; the parts'
 #: shares.
@@ -45,6 +47,8 @@ NUMBERS_SHARE = 0.6
 SIZES = (5, 8, 12, 20, 40, 80)
 #: Up to this number, labels are spread over documents.
 SPREAD_LABELS = 12
+#: Fewer rows to measure on say nothing.
+FEWEST_LEFT = 20
 
 
 class TaskSpec(Options):
@@ -103,6 +107,50 @@ def read_task(spec: TaskSpec, file: Path, reader: str, lm: LanguageModel, progre
         chosen = labels.subset(sorted(whole_groups(labels.groups, spec.rows, 11)))
         save(path, read_table(judge, chosen, lm, progress))
     return Task(name, spec.family, spec.licence, *load(path))
+
+
+@dataclass(frozen=True)
+class Known:
+    """Labelled rows as they were read: the table, and human scores in percent."""
+
+    table: Readings
+    scores: Vector
+
+
+def read_table(judge: ReadingsJudge, labels: Labels, lm: LanguageModel, progress: Progress) -> Known:
+    """Read labelled rows, each once. Raises OptionError where none can be read."""
+    examples = examples_of(labels)
+    judge.set_lm(lm)
+    judge.keeps = True
+    progress.stage(f"{labels.aspect}: direct scores", len(examples))
+    direct = score_rows(judge, examples, progress).percents
+    progress.stage(f"{labels.aspect}: readings", len(examples))
+    read = judge.read_many([item_of(e) for e in examples], lm, progress.step)
+    present = [i for i, row in enumerate(read) if row is not None]
+    if not present:
+        raise OptionError(f"no row of {labels.origin} could be read by {judge.opened(lm).reader.name}")
+    members = groups(examples)
+    table = table_of([row for row in read if row is not None], direct[present].tolist(), [members[i] for i in present])
+    return Known(table, humans(examples)[present])
+
+
+def whole_groups(members: Sequence[Any], rows: int, seed: Sequence[int] | int) -> list[int]:
+    """Numbers of the rows of whole groups in a random order, until there are enough."""
+    codes = np.unique([str(member) for member in members], return_inverse=True)[1]
+    taken: list[int] = []
+    for group in np.random.default_rng(seed).permutation(int(codes.max()) + 1):
+        if len(taken) >= rows:
+            break
+        taken += np.flatnonzero(codes == group).tolist()
+    return taken
+
+
+def draw_labels(members: Sequence[Any], labels: int, draw: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Numbers of the rows that are learnt from and of those that are left: whole groups; of the last one only as many
+    rows as are missing, its other rows are in neither part."""
+    train = np.array(whole_groups(members, labels, [draw, 5])[:labels], dtype=np.intp)
+    of_train = {str(members[i]) for i in train}
+    return train, np.flatnonzero([str(member) not in of_train for member in members])
 
 
 def save(path: Path, known: Known) -> None:
@@ -210,10 +258,12 @@ class Worth:
 
 
 def draw(members: Sequence[Any], labels: int, number: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Rows that are learnt from and rows of other groups: few labels are spread over as many groups, up to half of all;
-    more are of whole groups."""
-    if labels > SPREAD_LABELS:
-        return draw_labels(members, labels, number)
+    """Rows that are learnt from and rows of other groups: few labels are spread, more are of whole groups."""
+    return (draw_labels if labels > SPREAD_LABELS else spread)(members, labels, number)
+
+
+def spread(members: Sequence[Any], labels: int, number: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Rows of as many groups as there are labels, up to half of all groups, and the rows of all others."""
     rows = defaultdict[str, list[int]](list)
     for row in np.random.default_rng([number, 6]).permutation(len(members)).tolist():
         rows[str(members[row])].append(row)
@@ -240,7 +290,10 @@ def worth(task: Task, known: Experience, draws: int, sizes: Sequence[int] = SIZE
             weighed = weigh(rows, y, known)
             seconds.append(time.perf_counter() - started)
             plain = weigh(rows, y, Experience())
-            given = weighed.head(rest)
+            given, own = weighed.head(rest), np.nan_to_num(table.columns([DIRECT])[:, 0])
+            members = [str(group) for group in rows.groups]
+            if not ahead(weighed.left_out, own[train], Rows(y, members, members), Q(), strong=False):
+                given = own[left]
             inside = np.abs(scores[left] - given) <= 1.645 * _deviation(weighed)
             results.append((agreement(given, scores[left]), agreement(plain.head(rest), scores[left]), inside.mean()))
             if size == 40:

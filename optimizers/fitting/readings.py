@@ -10,7 +10,7 @@ import numpy as np
 
 from ...agreement.correlation import CorrelationSum
 from ...agreement.objectives import Objective, Rows
-from ...agreement.significance import difference_within
+from ...agreement.significance import Difference, difference_within
 from ...errors import OptionError
 from ...programs.readings.experience import Experience
 from ...programs.readings.head import LinearHead, Readings
@@ -28,16 +28,21 @@ WORTH_A_CALL, CHANCE = 0.05, 0.5
 #: The share of paired resamples in which a mixture has to be ahead of a strong judge's own score, by the number of rows
 #: from which on that is enough; and in which a weak one's has to be ahead of a mixture to stand alone.
 SURE, SURE_OF_WEAK = {16: 0.8, 0: 0.95}, 0.98
-ROUNDS = 1000
+ROUNDS = 500
 
 
 def ahead(mixed: Vector, own: Vector, rows: Rows, objective: Objective, *, strong: bool) -> bool:
     """Whether a mixture takes the place of the own score alone. mixed: scores of the rows by what was learnt without
     their groups. strong: whether the own score has the first word, so that it stays where neither is clearly ahead."""
-    pair = [mixed, own] if strong else [own, mixed]
-    gap = difference_within(objective.resampled(pair, rows), rounds=ROUNDS)
+    if not strong:
+        return not clearly(lead(own, mixed, rows, objective), SURE_OF_WEAK)
     enough = next(share for fewest, share in SURE.items() if len(mixed) >= fewest)
-    return clearly(gap, enough) if strong else not clearly(gap, SURE_OF_WEAK)
+    return clearly(lead(mixed, own, rows, objective), enough)
+
+
+def lead(one: Vector, other: Vector, rows: Rows, objective: Objective) -> Difference:
+    """How far scores are ahead of others, by paired resampling."""
+    return difference_within(objective.resampled([one, other], rows), rounds=ROUNDS)
 
 
 def agreement(predicted: Vector, human: Vector) -> float:

@@ -58,7 +58,8 @@ class Column:
             return self
         if len(set(present)) < 2:
             raise OptionError(
-                f"signal {self.name!r} is the same in all rows; leave it out, or say its scale: {self.name}=1..5"
+                f"signal {self.name!r} has not two different numbers in these rows; leave it out, or say its scale: "
+                f"{self.name}=1..5"
             )
         low, high = min(present), max(present)
         for worst, best in USUAL:
@@ -69,7 +70,8 @@ class Column:
 
     def value(self, record: Mapping[str, Any]) -> float:
         """The number that a record has in it: under its name, or as `NAME.KEY` in an object that a column holds. NaN
-        for an empty cell. Raises OptionError for a record without the column, and for what is no number."""
+        for an empty cell, or an object without the key. Raises OptionError for a record without the column, and for
+        what is no number."""
         cell = _cell(record, self.name)
         if is_missing(cell):
             return math.nan
@@ -94,6 +96,7 @@ def _cell(record: Mapping[str, Any], name: str) -> Any:
     first, dot, rest = name.partition(".")
     inner = parsed(record.get(first)) if dot else None
     if isinstance(inner, Mapping):
-        return _cell(inner, rest)
+        deeper = isinstance(inner.get(rest.partition(".")[0]), Mapping)
+        return _cell(inner, rest) if deeper and rest not in inner else inner.get(rest)
     listed = ", ".join(str(column)[:40] for column in list(record)[:20]) or "none"
     raise OptionError(f"there is no column {name!r}, which this judge weighs; the columns are: {listed}")
