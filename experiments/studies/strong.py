@@ -135,17 +135,17 @@ class Added:
 
 
 def added(task: StrongTask, table: Readings, labels: int, draws: int, *, today: bool = False) -> Added | None:
-    """What labels add to the first column of a table by the others; None where the task is too small. today: as
-    compiling weighed them before there was a first word."""
+    """What labels add to the first column of a table by the others, on the same half of the documents whatever their
+    number; None where the task is too small. today: as compiling weighed them before there was a first word."""
     result = []
     documents = [row.doc_id for row in task.labels.rows]
     known = experience_of("") if today else Experience()
     for number in range(draws):
-        train, left = spread(table.groups, labels, number)
+        train, left = spread(table.groups, labels, number)[0], spread(table.groups, len(table), number)[1]
         if len(train) < labels or len(left) < FEWEST_LEFT:
             return None
         y, own = task.scores[train], task.own
-        fit = weigh(table.rows(train), y, known, first=None if today else table.names[0])
+        fit = weigh(table.rows(train), y, known, own=table.names[0], first=not today)
         rows = Rows(y, [documents[i] for i in train], [str(table.groups[i]) for i in train])
         gap = lead(fit.left_out, own[train], rows, Q())
         share = 1 - gap.p / 2 if gap.value > 0 and np.isfinite(gap.p) else 0.0

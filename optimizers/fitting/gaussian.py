@@ -113,22 +113,22 @@ def gaussian(
     *,
     own: str | None,
     within: bool = False,
-    first: str | None = None,
+    first: bool = False,
 ) -> Fitted:
     """Fit the model to some rows.
 
     own: the reading that is the judge's own score, if the table has it. within: whether only rows of one document are
-    compared. first: the reading of a strong judge, whose score is corrected and no more; there is no other experience
+    compared. first: whether that is a strong judge's, which is corrected and no more; there is no other experience
     then. Raises: OptionError where all rows belong to one group.
     """
     groups = numbered(table.groups)
-    experience = experience if first is None else Experience(numbers={first: (0.0, 0.0, 1.0)})
+    experience = Experience(numbers={str(own): (0.0, 0.0, 1.0)}) if first else experience
     shares_of = _shares(table.names, own, first)
     numbers, states = _blocks(table, experience)
     wanted, unit = target(scores, 2 * experience.points)
-    kernels, tried = _kernels(shares_of, numbers, states), SIZES if first is None else BESIDE
+    kernels, tried = _kernels(shares_of, numbers, states), BESIDE if first else SIZES
     expected = np.sum([block.z @ block.expected for block in (numbers, *states.values())], axis=0)
-    document = WITHIN if within else DOCUMENT if first is None else DOCUMENT_BESIDE
+    document = WITHIN if within else DOCUMENT_BESIDE if first else DOCUMENT
     shared = LEVEL + document * (groups[:, None] == groups)
     fits = [_fit(sizes, kernels, shared, expected, groups, wanted) for sizes in tried]
     evidence = np.array([fit.evidence for fit in fits])
@@ -174,11 +174,12 @@ def target(scores: Vector, expected: float = 0.0) -> tuple[Vector, float]:
     return ((scores - scores.mean()) / spread + (ranks - ranks.mean()) / ranks.std()) / 2 * (spread / unit), unit
 
 
-def _shares(names: Sequence[str], own: str | None, first: str | None) -> tuple[Vector, Vector]:
+def _shares(names: Sequence[str], own: str | None, first: bool) -> tuple[Vector, Vector]:
     """Each number's share of the variance of what is asked for (the own score; beside a strong one other judges) and of
     that of all numbers; the score with the first word has neither."""
-    asked = np.array([n != first and (n == own or (first is not None and n.startswith(f"{SIGNAL}."))) for n in names])
-    every = np.array([first is None or not (n == first or other) for n, other in zip(names, asked, strict=True)])
+    is_own = np.array([name == own for name in names])
+    asked = ~is_own & np.array([name.startswith(f"{SIGNAL}.") for name in names]) if first else is_own
+    every = ~(is_own | asked) if first else np.ones(len(names), bool)
     return asked / max(1, asked.sum()), every / max(1, every.sum())
 
 

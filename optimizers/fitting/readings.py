@@ -69,15 +69,21 @@ def nested(fit: Callable[[Readings, Vector], LinearHead], table: Readings, score
 
 
 def weigh(
-    table: Readings, scores: Vector, experience: Experience, *, within: bool = False, first: str | None = None
+    table: Readings,
+    scores: Vector,
+    experience: Experience,
+    *,
+    own: str = DIRECT,
+    within: bool = False,
+    first: bool = False,
 ) -> Fitted:
-    """The fit that compiling takes for a table. first: the reading of a strong judge, which has the first word. Without
-    one the direct score, which costs a call for every row, is left out unless it clearly gains Q on groups that were
-    left out."""
-    if first is not None or DIRECT not in table.names:
-        return gaussian(table, scores, experience, own=DIRECT, within=within, first=first)
+    """The fit that compiling takes for a table. own: the reading that is the judge's own score. first: whether that is
+    a strong judge's, beside which nothing is known from experience. The direct score, which costs a call for every row,
+    is left out unless it clearly gains Q on groups that were left out."""
+    if first or own != DIRECT:
+        return gaussian(table, scores, experience, own=own, within=within, first=first)
     tables = table, _without_own(table)
-    every, free = (gaussian(part, scores, experience, own=DIRECT, within=within) for part in tables)
+    every, free = (gaussian(part, scores, experience, own=own, within=within) for part in tables)
     gain = agreement(every.left_out, scores) - agreement(free.left_out, scores)
     return every if gain > WORTH_A_CALL + CHANCE / len(table) ** 0.5 or not tables[1].names else free
 
@@ -92,9 +98,13 @@ def fit_head(
 ) -> HeadFit:
     """Fit a head to all rows, and measure it on rows that it did without. own, strong: see
     `programs.refining.TrainingRows`."""
-    first = own if strong else None
-    chosen = weigh(table, human, experience, within=within, first=first)
-    held = nested(lambda t, y: weigh(t, y, experience, within=within, first=first).head, table, human, seed=seed)
+    first = strong and not experience.numbers
+
+    def fitted(rows: Readings, y: Vector) -> Fitted:
+        return weigh(rows, y, experience, own=own, within=within, first=first)
+
+    chosen = fitted(table, human)
+    held = nested(lambda rows, y: fitted(rows, y).head, table, human, seed=seed)
     taught, expected = (head(table) for head in (chosen.learnt, chosen.head + chosen.learnt.scaled(-1.0)))
     moved = [float(np.std(part)) for part in (taught, expected)]
     learnt = moved[0] / max(sum(moved), 1e-9)
@@ -103,7 +113,7 @@ def fit_head(
     parts = tuple(
         {"name": name, "weight": round(share, 6), "q": round(reached, 6)}
         for name, share, reached in named
-        if not (strong and name == "experience alone")  # which is the own score there
+        if not (first and name == "experience alone")  # which is the own score there
     )
     return HeadFit(chosen.head, held, q, direct, learnt, parts, chosen.left_out)
 

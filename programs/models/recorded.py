@@ -58,7 +58,7 @@ class Recorded:
         score = self._scores.get(_key(item), math.nan)
         if math.isnan(score):
             raise Unanswered("nothing was recorded of this row", again=False)
-        return Reply(f"{self._column.percent(score):.10g}", completion_tokens=1)
+        return Reply(f"Score: {self._column.percent(score):.10g}", completion_tokens=1)
 
 
 def _key(item: Item) -> tuple[str, str]:

@@ -284,7 +284,8 @@ class ReadingsJudge(DirectScorer):
         direct = rows.percents[known].tolist() if leader is None else None
         table = table_of([row for row in read if row is not None], direct, groups)
         own, alone = (DIRECT, "the model's own score") if leader is None else (f"{SIGNAL}.{leader.name}", leader.name)
-        fit = rows.fit_head(table, known, self.experience_with(self.lm), own, strong=strong or leader is not None)
+        known_before = self.experience_with(self.lm)
+        fit = rows.fit_head(table, known, known_before, own, strong=strong or leader is not None)
         details = {"q": round(fit.q, 6), "readings": list(fit.parts), "ahead": fit.ahead}
         compared = f"Q {fit.q:.2f} by weights that were learnt without the rows, {fit.direct:.2f} by it alone"
         if not fit.ahead:
@@ -296,11 +297,12 @@ class ReadingsJudge(DirectScorer):
         added = _by_group(fit.head.contributions(table))
         moved = {name: round(float(np.std(values)), 4) for name, values in added.items()}
         moved = dict(sorted(moved.items(), key=lambda pair: -pair[1]))
-        rest = ", the rest from experience with other tasks" if fit.learnt < 1 else ""
+        rest = "experience with other tasks" if known_before.numbers else alone
+        rest = f", the rest from {rest}" if fit.learnt < 1 else ""
         changed = (
-            f"Q {fit.q:.2f} on training rows by weights that were learnt without them, against {fit.direct:.2f} for "
-            f"{alone} alone; {fit.learnt:.0%} of what moves a score comes from these labels{rest}; how far it "
-            "is moved, in percent (standard deviation): "
+            f"a mixture judges: Q {fit.q:.2f} on training rows by weights that were learnt without them, against "
+            f"{fit.direct:.2f} for {alone} alone; {fit.learnt:.0%} of what moves a score comes from these labels"
+            f"{rest}; how far it is moved, in percent (standard deviation): "
             + ", ".join(f"{name} {points:.1f}" for name, points in moved.items())
         )
         details |= {"influence": moved}

@@ -239,6 +239,7 @@ def _tell_labels(labels: Labels) -> None:
 
 def _dry_run(run: CompileRun, judge: Judge, labels: Labels, compiler: Compiler, *, as_json: bool) -> int:
     from ..cli.rendering import show_plan
+    from ..programs.models.recorded import NO_MODEL
     from ..running.console import print_json
     from ..running.opening import expected_seconds
 
@@ -258,5 +259,5 @@ def _dry_run(run: CompileRun, judge: Judge, labels: Labels, compiler: Compiler, 
             | {"method": judge.settings(), "optimizer": search}
         )
     else:
-        show_plan(plan, run.lm or "any model")
+        show_plan(plan, "no model" if run.lm == NO_MODEL else run.lm or "any model")
     return 0

@@ -77,7 +77,7 @@ def judge_live(
         asked = {name: _rows_with_people(joined, aspects[name]) for name in opened}
         for name, judge in opened.items():
             for row in (joined.rows[i] for i in asked[name]):
-                numbers_of(judge, row, "the rows with human scores")
+                numbers_of(judge, row, joined.origin)
         calls = sum(len(asked[name]) * judge.calls_per_row() for name, judge in opened.items())
         if not quietly:
             models = ", ".join(dict.fromkeys(judge.lm.name for judge in opened.values()))
