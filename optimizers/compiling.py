@@ -31,7 +31,7 @@ from ..programs.models.lm import LanguageModel, check_priced, is_local, price
 from ..programs.models.transport import Reply
 from ..programs.outcome import Calibration
 from ..programs.progress import Progress, Silent
-from ..programs.readings.opening import offer
+from ..programs.readings.bindings.opening import offer
 from ..programs.refining import Refinement
 from ..signatures.values import Scale
 from .budget import Budget, BudgetShare

@@ -262,7 +262,12 @@ def tables(tasks: Sequence[StrongTask], draws: int, folder: Path, command: str, 
                 tried.setdefault(name, []).append((one.own, one.judged, one.mixed))
         step()
     names = ["task", "own score of", "rows", "own score", f"weighed as before, {MAIN}"]
-    names += [*map(str, SIZES), f"mixture taken, {MAIN}", f"all columns, {MAIN}", "mixture taken (all)"]
+    names += [
+        *(f"{size} labels" for size in SIZES),
+        f"mixture taken, {MAIN}",
+        f"all columns, {MAIN}",
+        "mixture taken (all)",
+    ]
     forms = ["", "", "{}", *["{:.2f}"] * (2 + len(SIZES)), "{:.0%}", "{:.2f}", "{:.0%}"]
     save(folder, "strong", dict(zip(names, forms, strict=True)), [*rows, *_means(rows)], **about)
     save(folder, "strong-guard", *_guards(guards), **about)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 from ...errors import CallError, MissingExtraError, ModelError, OptionError
 from ...parts import option
 from ...signatures.values import Verdict
-from ..metrics import PREFIX, Metric, cell, output_of
+from .metrics import PREFIX, Metric, cell, output_of
 
 Against = Literal["reference", "source"]
 #: An output, and the texts that it is compared with: one list for each of the metric's `needs`, none of them empty.

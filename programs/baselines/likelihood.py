@@ -18,14 +18,14 @@ from ... import parts
 from ...errors import OptionError
 from ...parts import option
 from ..aspects import known_aspect
-from ..metrics import PREFIX
 from ..models.lm import is_local, language_model
 from ..models.ollama import is_ollama
-from ..readings.opening import open_reader
+from ..readings.bindings.opening import open_reader
 from ..readings.passages import INSTRUCTIONS, Text, passage
 from ..readings.reader import Reader
 from ..registry import metrics
 from .compared import Against, PairMetric, needed, opening
+from .metrics import PREFIX
 
 LM_VARIABLE = "JUDGESMITH_LM"
 MODEL = (

@@ -11,8 +11,8 @@ from typing import Any
 
 from ...errors import MissingExtraError
 from ...signatures.values import Verdict
-from ..metrics import PREFIX, Metric, cell, output_of
 from ..registry import metrics
+from .metrics import PREFIX, Metric, cell, output_of
 
 Measure = Callable[[str, Sequence[str]], float]  # output, references -> share of the best value, in [0, 1]
 

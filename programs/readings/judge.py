@@ -25,10 +25,10 @@ from ..pointwise.direct import DirectScorer
 from ..refining import Refinement, Refiner, TrainingRows
 from ..registry import judges
 from .bindings.columns import Column
+from .bindings.opening import Opened, open_reader
 from .experience import Experience, experience_of
 from .head import HeadData, LinearHead, Readings
 from .kinds import SIGNAL, RowReadings, group_of, read_row
-from .opening import Opened, open_reader
 from .passages import INSTRUCTIONS, Text
 
 #: The reading that is the model's own answer when it is asked for a score.

@@ -11,8 +11,8 @@ from typing import Any
 from ..datasets.perturbations.registry import Pair
 from ..errors import OptionError
 from ..programs.artifact import fingerprint
+from ..programs.baselines.metrics import PREFIX, reference_metric
 from ..programs.judge import Judge
-from ..programs.metrics import PREFIX, reference_metric
 from ..programs.models.lm import Connection
 from ..programs.prompting.suspicion import guarded
 from ..programs.registry import judges

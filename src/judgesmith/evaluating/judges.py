@@ -15,7 +15,7 @@ from ..agreement.correlation import Vector
 from ..errors import ArtifactError, LabelsError, OptionError
 from ..optimizers.seen import Seen
 from ..programs import artifact
-from ..programs.metrics import PREFIX, reference_metric
+from ..programs.baselines.metrics import PREFIX, reference_metric
 from .sources import (
     VERDICTS,
     File,

@@ -8,7 +8,7 @@ from typing import ClassVar
 import pytest
 
 from ..errors import OptionError
-from ..programs.metrics import Metric
+from ..programs.baselines.metrics import Metric
 from ..programs.registry import metrics
 
 REFERENCE = "The town council has agreed to repair the old bridge in spring."

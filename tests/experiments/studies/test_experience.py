@@ -15,10 +15,10 @@ import judgesmith as js
 from judgesmith.cli.main import app
 from judgesmith.errors import OptionError
 from judgesmith.experiments.studies.experience import draw
-from judgesmith.programs.readings import opening
+from judgesmith.programs.readings.bindings import opening
+from judgesmith.programs.readings.bindings.opening import Opened
 from judgesmith.programs.readings.experience import experience_of
 from judgesmith.programs.readings.judge import ReadingsJudge
-from judgesmith.programs.readings.opening import Opened
 from judgesmith.testing.scripted import scripted_models
 
 MODEL = "a1b2" * 16

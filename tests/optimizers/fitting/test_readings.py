@@ -14,9 +14,9 @@ from judgesmith.datasets.records import Labels
 from judgesmith.optimizers.compiling import Compiler
 from judgesmith.programs import artifact
 from judgesmith.programs.pointwise.direct import DirectScorer
-from judgesmith.programs.readings import opening
+from judgesmith.programs.readings.bindings import opening
+from judgesmith.programs.readings.bindings.opening import Opened
 from judgesmith.programs.readings.judge import ReadingsJudge
-from judgesmith.programs.readings.opening import Opened
 from judgesmith.testing.scripted import MakeScripted, scripted_models
 
 MODEL = "a1b2" * 16

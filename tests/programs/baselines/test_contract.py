@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from reading_stand_ins import Copyist
 
-from judgesmith.programs.metrics import Metric
+from judgesmith.programs.baselines.metrics import Metric
 from judgesmith.programs.registry import metrics
 from judgesmith.testing import MetricContract
 

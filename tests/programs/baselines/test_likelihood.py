@@ -9,7 +9,7 @@ from reading_stand_ins import Copyist, echoing
 
 from judgesmith.errors import ModelError, OptionError
 from judgesmith.programs.baselines.likelihood import BartScore, GptScore
-from judgesmith.programs.metrics import reference_metric
+from judgesmith.programs.baselines.metrics import reference_metric
 
 SOURCE = "the council repairs the bridge"
 

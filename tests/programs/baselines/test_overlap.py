@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from judgesmith.errors import MissingExtraError, OptionError
+from judgesmith.programs.baselines.metrics import reference_metric
 from judgesmith.programs.baselines.overlap import ReferenceMetric
-from judgesmith.programs.metrics import reference_metric
 from judgesmith.programs.registry import metrics
 from judgesmith.testing import MetricContract
 

@@ -15,10 +15,10 @@ from judgesmith.programs import artifact
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.lm import LanguageModel
 from judgesmith.programs.pointwise.direct import DirectScorer
-from judgesmith.programs.readings import opening
+from judgesmith.programs.readings.bindings import opening
+from judgesmith.programs.readings.bindings.opening import Opened
 from judgesmith.programs.readings.head import LinearHead
 from judgesmith.programs.readings.judge import Contributions, ReadingsJudge
-from judgesmith.programs.readings.opening import Opened
 from judgesmith.running.opening import open_others
 from judgesmith.signatures.values import Scale
 from judgesmith.testing import JudgeContract

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from planted import PlantedReader
 
+from judgesmith.programs.readings.bindings.kept import KeptReader
 from judgesmith.programs.readings.kinds import RowReadings, middle, read_row
 from judgesmith.programs.readings.passages import Text
-from judgesmith.programs.readings.reader import Ability, KeptReader
+from judgesmith.programs.readings.reader import Ability
 
 TEXT = Text("The cat sat on the mat.", "A xcat sat there.", instruction="Rewrite it.")  # -1, -6, -1, -1
 

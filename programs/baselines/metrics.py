@@ -1,5 +1,4 @@
-"""What a user had before: metrics, as judges that call no language model, and how one is named. They are in
-`baselines`."""
+"""What a user had before: metrics, as judges that call no language model, and how one is named."""
 
 from __future__ import annotations
 
@@ -7,10 +6,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from .. import parts
-from ..errors import OptionError
-from ..signatures.values import Verdict
-from .registry import metrics
+from ... import parts
+from ...errors import OptionError
+from ...signatures.values import Verdict
+from ..registry import metrics
 
 PREFIX = "metric/"
 

@@ -12,16 +12,17 @@ from pathlib import Path
 
 import psutil
 
-from ...errors import CallError, MissingExtraError, ModelError, OptionError
-from ..models.files import file_sha256
-from ..models.lm import LanguageModel, is_local
-from ..models.local import model_file, thread_count
-from ..models.ollama import is_ollama, ollama_weights
-from .bindings.embedded_reader import EmbeddedReader
-from .bindings.served_reader import ServedReader
-from .bindings.torch_reader import TorchReader
-from .passages import Passage, Piece
-from .reader import KeptReader, Reader, default_store_path
+from ....errors import CallError, MissingExtraError, ModelError, OptionError
+from ...models.files import file_sha256
+from ...models.lm import LanguageModel, is_local
+from ...models.local import model_file, thread_count
+from ...models.ollama import is_ollama, ollama_weights
+from ..passages import Passage, Piece
+from ..reader import Reader
+from .embedded_reader import EmbeddedReader
+from .kept import KeptReader, default_store_path
+from .served_reader import ServedReader
+from .torch_reader import TorchReader
 
 
 @dataclass(frozen=True)
