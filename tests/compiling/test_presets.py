@@ -90,6 +90,12 @@ STUDIES: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
          {"severity": "categories"}, {"rules": False}],
     ),
     "openlgauge/ensemble": (GAUGE | UNSEARCHED | {"level": "pooled", "seeds": 1}, [{"overall": "labels"}]),
+    # Tables 1 and 4: four methods, each by its own reading.
+    "pairwise/table-1": (
+        PAIRS | UNSEARCHED | {"level": "sample"},
+        [{"method": "pairwise-direct"}, {"method": "direct", "reading": "expected"},
+         {"method": "g-eval", "reading": "probabilities"}, {"method": "pairs"}],
+    ),
     # Table 2: probabilities; n = 1, 3, 10, 100, 1000 over 5 trials; Yes and No; N = 2, 3, 9 beside 5.
     "pairwise/table-2": (
         PAIRS | UNSEARCHED | {"family": "summarization", "level": "sample", "seeds": 5},
