@@ -21,12 +21,22 @@ class Running:
             line = process.stderr.readline()
             assert line, "the server did not start"
             self.lines.append(line)
-            found = re.search(r"at (http://\S+)", line)
+            found = re.search(r"at (http://\S+)(?: \(Authorization: (Bearer [\w-]{32});)?", line)
         threading.Thread(target=lambda: self.lines.extend(process.stderr), daemon=True).start()
-        self.http = httpx.Client(base_url=found[1], timeout=60)
+        self.key = {"Authorization": found[2]} if found[2] else {}
+        self.http = httpx.Client(base_url=found[1], timeout=60, headers=self.key)
+
+    def job(self, rows: bytes) -> httpx.Response:
+        return self.http.post("/v1/jobs", content=rows, headers={"Content-Type": "application/x-ndjson"})
 
     def score(self, output: str, **more: Any) -> httpx.Response:
         return self.http.post("/v1/score", json={"source": "s", "output": output} | more)
+
+    def workers(self) -> list[int]:
+        """Their process ids: children that are no helper of Python's multiprocessing."""
+        numbers = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        lines = {int(n): Path(f"/proc/{n}/cmdline").read_bytes() for n in numbers}
+        return [number for number, line in lines.items() if b"resource_tracker" not in line]
 
     def ready(self, until: Any) -> "Running":
         until(lambda: self.http.get("/readyz").status_code == 200)

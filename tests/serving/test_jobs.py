@@ -20,6 +20,7 @@ from judgesmith.serving.app import application
 from judgesmith.serving.jobs import Jobs
 from judgesmith.serving.service import Bounds, Service
 
+KEY = "a-key-of-sixteen-characters"
 
 def rows(count: int) -> list[dict[str, Any]]:
     return [{"source": "s", "output": f"r{n:03d}"} for n in range(count)]
@@ -43,7 +44,7 @@ def state(at: Any, job: str) -> dict[str, Any]:
 def test_a_job_has_a_handle_progress_and_results_in_the_order_of_its_rows(running: Any, until: Any) -> None:
     at = running()
     given = b'{"output": "r005", "id": 7}\n\n{"output": " "}\n{"output": "r003", "id": "c"}'
-    begun = at.http.post("/v1/jobs", content=given)
+    begun = at.job(given)
     assert begun.status_code == 202
     told = begun.json()
     assert (told["rows"], begun.headers["Location"]) == (3, told["status"])
@@ -65,7 +66,8 @@ def test_a_job_has_a_handle_progress_and_results_in_the_order_of_its_rows(runnin
 def test_a_job_has_bounds_and_what_is_refused_takes_no_place(server: Any, judge_file: Path, tmp_path: Path) -> None:
     judge = open_judge(judge_file, None, Connection(server.base, cache=False))
     service = Service({"judge": judge}, Bounds(body=2000, job_rows=60, job_body=5000, jobs=1))
-    app = application(service, Jobs(service, tmp_path), log=False)
+    service.judges["judge"].problem = None
+    app = application(service, Jobs(service, tmp_path), keys=(KEY,), hosts={"judges"}, log=False)
     refused = (
         (422, "/v1/jobs", b'{"output": "r001"}\n{"source": "s"}\n'), (422, "/v1/jobs", b""),
         (404, "/v1/jobs?judge=other", lines(1)), (413, "/v1/jobs", lines(61)), (413, "/v1/jobs", lines(200)),
@@ -73,7 +75,8 @@ def test_a_job_has_bounds_and_what_is_refused_takes_no_place(server: Any, judge_
     )  # fmt: skip
 
     async def ask() -> list[int]:
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://judges") as http:
+        sent = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/x-ndjson"}
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://judges", headers=sent) as http:
             for status, path, body in refused:
                 answer = await http.post(path, content=body)
                 assert (answer.status_code, bool(answer.json()["error"]["message"])) == (status, True)
@@ -89,7 +92,7 @@ def test_jobs_go_on_after_a_kill_and_after_a_stop_and_no_row_is_lost_or_doubled(
     server_args = ("--jobs", tmp_path / "jobs", "--concurrency", 4, "--no-cache")
     go = held(20)
     at = running(*server_args)
-    first, second = (at.http.post("/v1/jobs", content=lines(n)).json()["id"] for n in (40, 5))
+    first, second = (at.job(lines(n)).json()["id"] for n in (40, 5))
     until(lambda: len(results(at, first)) == 20)
     assert [r["score"] for r in results(at, first)] == list(range(20))  # what is there of it
     at.process.send_signal(end)
@@ -112,7 +115,7 @@ def test_jobs_go_on_after_a_kill_and_after_a_stop_and_no_row_is_lost_or_doubled(
 def test_a_job_that_runs_is_cancelled(running: Any, server: Any, held: Any, until: Any, tmp_path: Path) -> None:
     go = held(10)
     at = running("--jobs", tmp_path / "jobs", "--concurrency", 2)
-    job = at.http.post("/v1/jobs", content=lines(200)).json()["id"]
+    job = at.job(lines(200)).json()["id"]
     until(lambda: len(results(at, job)) == 10)
     assert at.http.delete(f"/v1/jobs/{job}").status_code == 204
     assert at.http.get(f"/v1/jobs/{job}").status_code == 404
@@ -125,13 +128,13 @@ def test_a_job_that_runs_is_cancelled(running: Any, server: Any, held: Any, unti
 def test_a_job_waits_for_its_judge_and_for_its_model(
     running: Any, server: Any, fake: Any, until: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("JUDGESMITH_API_KEY", "a-key-of-sixteen-characters")
+    monkeypatch.setenv("JUDGESMITH_API_KEY", KEY)
     at = running("--jobs", tmp_path / "jobs")
-    assert at.http.post("/v1/jobs", content=lines(3)).status_code == 401
-    at.http.headers["Authorization"] = "Bearer a-key-of-sixteen-characters"
+    assert at.job(lines(3)).status_code == 401
+    at.http.headers["Authorization"] = f"Bearer {KEY}"
     asked = fake.Fault(401, "no")
     answer, server.answer = server.answer, lambda ask: asked
-    job = at.http.post("/v1/jobs", content=lines(3)).json()["id"]
+    job = at.job(lines(3)).json()["id"]
     until(lambda: state(at, job)["state"] == "waiting")
     assert "the key was refused" in state(at, job)["problem"]
     server.answer = answer

@@ -41,6 +41,7 @@ def test_verdicts_errors_and_metrics(running: Any, server: Any) -> None:
     refused = {
         404: at.score("r001", judge="other"), 409: at.score("r001", judge="judge@0123"),
         413: at.score("r001 " * 2_000_000), 422: at.http.post("/v1/score", json={"source": "s"}),
+        415: at.http.post("/v1/score", content=b"{}", headers={"Content-Type": "text/plain"}),
     }  # fmt: skip
     for status, answer in refused.items():
         assert answer.status_code == status
@@ -111,13 +112,6 @@ def test_what_is_not_finished_in_time_is_handed_back(running: Any, server: Any, 
     go.set()
 
 
-def children(process: Any) -> list[int]:
-    """Process ids of a server's workers: its children that are no helper of Python's multiprocessing."""
-    numbers = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    lines = {int(n): Path(f"/proc/{n}/cmdline").read_bytes() for n in numbers}
-    return [number for number, line in lines.items() if b"resource_tracker" not in line]
-
-
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds the workers in /proc")
 def test_processes_count_together_outlive_kills_and_finish(running: Any, server: Any, held: Any, until: Any) -> None:
     at = running("--workers", 2, "--concurrency", 32)
@@ -125,7 +119,7 @@ def test_processes_count_together_outlive_kills_and_finish(running: Any, server:
 
     def alone(number: int) -> httpx.Response:  # a connection of its own: any of the processes takes it
         body = {"source": "s", "output": f"r{number:03d}"}
-        return httpx.post(f"{at.http.base_url}/v1/score", json=body, timeout=60)
+        return httpx.post(f"{at.http.base_url}/v1/score", json=body, timeout=60, headers=at.key)
 
     def ready() -> bool:
         return all(httpx.get(f"{at.http.base_url}/readyz", timeout=60).status_code == 200 for _ in range(10))
@@ -134,15 +128,15 @@ def test_processes_count_together_outlive_kills_and_finish(running: Any, server:
     with ThreadPoolExecutor(16) as pool:
         assert [a.json()["score"] for a in pool.map(alone, range(40))] == [*range(40)]
         for _ in range(3):  # whichever process is asked
-            text = httpx.get(f"{at.http.base_url}/metrics").text
+            text = httpx.get(f"{at.http.base_url}/metrics", headers=at.key).text
             assert 'judgesmith_rows_total{judge="judge",outcome="scored"} 40.0' in text
             assert "judgesmith_queue_rows 0.0" in text
-        workers = children(at.process)
+        workers = at.workers()
         assert len(workers) == 2
         os.kill(workers[0], signal.SIGKILL)
-        until(lambda: len(now := children(at.process)) == 2 and workers[0] not in now)
+        until(lambda: len(now := at.workers()) == 2 and workers[0] not in now)
         assert alone(50).json()["score"] == 50  # of the other one
-        text = httpx.get(f"{at.http.base_url}/metrics").text
+        text = httpx.get(f"{at.http.base_url}/metrics", headers=at.key).text
         assert 'judgesmith_rows_total{judge="judge",outcome="scored"} 41.0' in text
         until(ready)
         server.forget()

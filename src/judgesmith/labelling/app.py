@@ -19,6 +19,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from ..datasets.spans import SEVERITIES
 from ..pages import stylesheet
+from ..running.origin import LOOPBACK, REFUSED, foreign
 from ..running.plain import clean, finite
 from .agreement import Said, summary
 from .order import sequence
@@ -228,7 +229,7 @@ class Gate:
 
     def __init__(self, app: App, token: str, port: int) -> None:
         self.app, self.token = app, token.encode()
-        self.hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost")}
+        self.hosts = {f"{name}:{port}" for name in LOOPBACK}
 
     async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
@@ -245,23 +246,16 @@ class Gate:
         await answer(scope, receive, sending)
 
     def _refused(self, scope: Scope) -> tuple[int, str] | None:
+        if problem := foreign(scope["headers"], self.hosts, page=scope["path"] == "/"):
+            return REFUSED[problem]
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        hosts = [value for name, value in scope["headers"] if name == b"host"]
-        host = headers.get("host", "")
-        if len(hosts) != 1 or host not in self.hosts:
-            return 421, "this server answers to the address that the command printed, and to no other"
-        origin = headers.get("origin")
-        if origin is not None and origin != f"http://{host}":
-            return 403, "requests of other origins are refused"
-        if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none") and scope["path"] != "/":
-            return 403, "requests of other sites are refused"
         if scope["path"] in OPEN and scope["method"] == "GET":
             return None
         if not hmac.compare_digest(headers.get("x-token", "").encode("latin-1"), self.token):
             return 401, "the token is wrong; open the whole address that the command printed"
         if scope["method"] not in ("GET", "POST"):
             return 405, "only GET and POST"
-        if scope["method"] == "POST" and origin is None:
+        if scope["method"] == "POST" and "origin" not in headers:
             return 403, "a request without an origin is refused"
         if scope["method"] == "POST" and headers.get("content-type") != "application/json":
             return 415, "send JSON"

@@ -1,37 +1,24 @@
-"""The routes of a server of judges, and the gate before them: key, size of the body, counting, one line of log."""
+"""The routes of a server of judges, behind their gate."""
 
 from __future__ import annotations
 
 import asyncio
-import hmac
-import sys
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator, Callable, Container
 from contextlib import asynccontextmanager
-from hashlib import sha256
 from typing import Any
 
 import orjson
 from fastapi import FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, StreamingResponse
-from pydantic import ValidationError
 
 from .. import __version__
 from ..signatures.values import Verdict
 from .forms import ManyIn, RowIn, ScoreIn, unreadable
+from .gate import JOBS, NDJSON, SCORE, Gate, Scope, error, refusal
 from .jobs import Jobs
+from .reasons import brief, logged, told
 from .service import Refused, Served, Service
-
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-
-#: What needs no key: probes of an orchestrator know none.
-OPEN = ("/healthz", "/readyz")
-SCORE = "/v1/score"
-JOBS = "/v1/jobs"
-NDJSON = "application/x-ndjson"
 
 
 def answer(row: RowIn, served: Served, verdict: Verdict | Refused) -> dict[str, Any]:
@@ -41,20 +28,14 @@ def answer(row: RowIn, served: Served, verdict: Verdict | Refused) -> dict[str, 
         return data | {"error": error(verdict), "judge": served.mark}
     usage = verdict.usage
     counted = {name: getattr(usage, name) for name in ("calls", "cached", "prompt_tokens", "completion_tokens")}
-    return data | verdict.to_dict() | {"judge": served.mark, "usage": counted}
+    data |= told(verdict.to_dict())
+    return data | {"judge": served.mark, "usage": counted}
 
 
-def error(refused: Refused) -> dict[str, Any]:
-    return {"code": refused.code, "message": str(refused), "retry_after": refused.after}
-
-
-def refusal(refused: Refused) -> JSONResponse:
-    headers = {} if refused.after is None else {"Retry-After": str(refused.after)}
-    return JSONResponse({"error": error(refused)}, refused.status, headers)
-
-
-def application(service: Service, jobs: Jobs, *, keys: tuple[str, ...] = (), log: bool = True) -> Callable[..., Any]:
-    """The ASGI application of a service. keys: one of them has to come with each request, where there are any."""
+def application(
+    service: Service, jobs: Jobs, *, keys: tuple[str, ...], hosts: Container[str], log: bool = True
+) -> Callable[..., Any]:
+    """The ASGI application of a service. keys: one of them has to come with each request. hosts: what `Host` may be."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -80,7 +61,10 @@ def application(service: Service, jobs: Jobs, *, keys: tuple[str, ...] = (), log
     async def invalid(_: Request, problem: RequestValidationError) -> Response:
         return refusal(unreadable(problem))
 
-    return Gate(app, service, keys, log)
+    async def score(row: ScoreIn, scope: Scope) -> Response:
+        return await score_one(service, row, scope)
+
+    return Gate(app, service, keys, hosts, log, score)
 
 
 def _routes_of_state(app: FastAPI, service: Service) -> None:
@@ -91,10 +75,11 @@ def _routes_of_state(app: FastAPI, service: Service) -> None:
 
     @app.get("/readyz")
     async def readyz() -> Response:
-        """Whether every judge's model answers, and the server is not stopping."""
-        problems = {s.name: s.problem for s in service.judges.values() if s.problem is not None}
+        """Whether every judge's model answers, and the server is not stopping; of several processes, how many run."""
+        problems = {s.name: brief(s.problem)[1] for s in service.judges.values() if s.problem is not None}
         ready = not problems and not service.stopping
-        return JSONResponse({"ready": ready, "stopping": service.stopping, "problems": problems}, 200 if ready else 503)
+        data = {"ready": ready, "stopping": service.stopping, "problems": problems} | service.workers()
+        return JSONResponse(data, 200 if ready else 503)
 
     @app.get("/metrics", response_class=Response)
     async def metrics() -> Response:
@@ -175,84 +160,5 @@ async def score_one(service: Service, row: ScoreIn, scope: Scope) -> Response:
         verdict = await service.score(served, row.item())
     finally:
         service.release(1)
-    scope["judgesmith"] |= {"judge": served.name, "failure": verdict.failure}
+    scope["judgesmith"] |= {"judge": served.name, "failure": logged(verdict.failure)}
     return Response(orjson.dumps(answer(row, served, verdict)), media_type="application/json")
-
-
-class Gate:
-    """ASGI middleware: the key, the size of the body, counting, and a line of JSON on stderr for each request, which
-    holds no text of a row."""
-
-    def __init__(self, app: Callable[..., Any], service: Service, keys: tuple[str, ...], log: bool) -> None:
-        self.app, self.service, self.log = app, service, log
-        self.keys = tuple(sha256(key.encode()).digest() for key in keys)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        data: dict[str, Any] = {"status": 500}
-        scope["judgesmith"] = data
-        started = time.perf_counter()
-        # Of a job, a row a line, nothing is held in memory.
-        left = most = self.service.bounds.job_body if scope["path"] == JOBS else self.service.bounds.body
-        too_long = Refused(413, "too_long", f"a body has at most {most} bytes")
-
-        async def receiving() -> MutableMapping[str, Any]:
-            nonlocal left
-            message = await receive()
-            left -= len(message.get("body", b""))
-            if left < 0:
-                raise too_long
-            return message
-
-        async def sending(message: MutableMapping[str, Any]) -> None:
-            if message["type"] == "http.response.start":
-                data["status"] = message["status"]
-            await send(message)
-
-        try:
-            headers = dict(scope["headers"])
-            if scope["path"] not in OPEN:
-                self._check_key(headers.get(b"authorization", b""))
-            length = headers.get(b"content-length", b"0")
-            if not length.isdigit() or int(length) > most:
-                raise too_long
-            # Past the framework's routing, which costs a fifth of a request; its route documents this one.
-            direct = scope["method"] == "POST" and scope["path"] == SCORE
-            await (self._score if direct else self.app)(scope, receiving, sending)
-        except Refused as problem:
-            await refusal(problem)(scope, receive, sending)
-        finally:
-            self._tell(scope, data, time.perf_counter() - started)
-
-    def _check_key(self, bearer: bytes) -> None:
-        digest = sha256(bearer[7:].strip() if bearer[:7].lower() == b"bearer " else b"").digest()
-        # All are compared: how long it takes tells nothing of which one is right.
-        if self.keys and not sum(hmac.compare_digest(digest, key) for key in self.keys):
-            raise Refused(401, "key", "send the key as `Authorization: Bearer KEY`")
-
-    async def _score(self, scope: Scope, receive: Receive, send: Send) -> None:
-        body, more = bytearray(), True
-        while more:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                return
-            body += message.get("body", b"")
-            more = message.get("more_body", False)
-        try:
-            row = ScoreIn.model_validate_json(bytes(body))
-        except ValidationError as problem:
-            raise unreadable(problem) from None
-        await (await score_one(self.service, row, scope))(scope, receive, send)
-
-    def _tell(self, scope: Scope, data: dict[str, Any], seconds: float) -> None:
-        # Of few routes, whatever is asked for.
-        route = SCORE if scope["path"] == SCORE else getattr(scope.get("route"), "path", "other")
-        self.service.metrics.of(self.service.metrics.requests, route, data["status"]).inc()
-        if self.log:
-            line = {
-                "time": round(time.time(), 3), "event": "request", "method": scope["method"], "route": route,
-                "ms": round(1000 * seconds, 1),
-            } | data  # fmt: skip
-            sys.stderr.write(orjson.dumps(line).decode() + "\n")

@@ -14,14 +14,18 @@ class Serve(Command, Reach):
     """Answer POST /v1/score {"source", "output"} with the verdict of a saved judge.
 
     POST /v1/score/many streams a line a row; POST /v1/jobs judges rows in the background; GET /v1/judges, /healthz,
-    /readyz, /metrics (Prometheus), /openapi.json. With JUDGESMITH_API_KEY set, requests need
-    `Authorization: Bearer KEY`. There is no TLS: put a proxy before it. SIGTERM finishes what was accepted.
+    /readyz, /metrics (Prometheus), /openapi.json. Requests need `Authorization: Bearer KEY`, with a key of
+    JUDGESMITH_API_KEY (or several, with commas between), or else one that is made and printed at each start; a server
+    for other machines needs the former. /healthz and /readyz need none. Bodies are sent as `Content-Type:
+    application/json`, of jobs `application/x-ndjson`. There is no TLS: put a proxy before it. SIGTERM finishes what was
+    accepted.
     """
 
     panel: ClassVar[str] = "Use"
 
     judges: list[str] = argument(..., "Saved judges: FILE or NAME=FILE.", "JUDGE...")
     host: str = flag("127.0.0.1", "Address to listen at.")
+    known_as: list[str] = flag([], "Name under which clients reach it, as behind a proxy (repeat); others get 421.")
     port: int = flag(8000, "0: any free one, which is printed.", ge=0, le=65535)
     workers: int = flag(1, "Processes, about one a core; they share --queue, --concurrency and --rpm.", ge=1)
     queue: int = flag(4096, "Rows accepted and not answered yet, at most; then 429.", ge=1)
@@ -36,7 +40,7 @@ class Serve(Command, Reach):
         from ..running.console import err
 
         try:
-            from .run import KEYS, bound, keys
+            from .run import KEYS, admitted, bound, hosts, keys
             from .service import Bounds
             from .workers import Order, Workers
         except ModuleNotFoundError as error:
@@ -44,20 +48,20 @@ class Serve(Command, Reach):
                 f"serving needs {error.name}, which is not installed: pip install 'judgesmith[serve]'"
             ) from None
         bounds = Bounds(self.queue, self.row_timeout, self.grace)
-        protected = bool(keys())
-        files, where = named(self.judges), self.connection()
+        given, files, where = keys(), named(self.judges), self.connection()
         listening = bound(self.host, self.port)
-        if not protected and self.host not in ("127.0.0.1", "::1", "localhost"):
-            err.print(f"note: anyone who reaches {self.host} can spend calls; set {KEYS}", style="yellow", markup=False)
+        known = hosts(listening, tuple(self.known_as))
+        asked = admitted(given, known)
         shown = f"[{self.host}]" if ":" in self.host else self.host
         address = f"http://{shown}:{listening.getsockname()[1]}"
 
         def started() -> None:
-            err.print(f"serving {', '.join(files)} at {address}", markup=False, soft_wrap=True)
+            key = "" if given else f" (Authorization: Bearer {asked[0]}; set {KEYS} for a key that stays)"
+            err.print(f"serving {', '.join(files)} at {address}{key}", markup=False, soft_wrap=True)
 
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as passing:
             jobs = (self.jobs or Path(passing)).resolve()
-            order = Order(files, self.lm, where, bounds, jobs, not self.quiet_log)
+            order = Order(files, self.lm, where, bounds, jobs, asked, known, not self.quiet_log)
             if self.workers == 1:
                 order.run(listening, started)
             else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -12,6 +12,9 @@ from ..errors import OptionError
 from ..rows import roles_of, texts
 from ..signatures.values import Item
 from .service import Refused
+
+#: What every JSON library can write.
+Number = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 
 
 class RowIn(BaseModel):
@@ -25,8 +28,8 @@ class RowIn(BaseModel):
     context: str | None = None
     reference: str | None = None
     group: str | None = Field(None, description="The document: demonstrations of the same one are left out.")
-    id: str | int | None = Field(None, description="Comes back with the verdict.")
-    columns: dict[str, float | str | None] = Field({}, description="Numbers that a judge with signals weighs, by name.")
+    id: str | Number | None = Field(None, description="Comes back with the verdict.")
+    columns: dict[str, Number | str | None] = Field({}, description="Numbers that a judge with signals weighs, by name.")
 
     @model_validator(mode="before")
     @classmethod

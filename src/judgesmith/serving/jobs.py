@@ -30,6 +30,7 @@ from ..running.journal import TakenError, alone
 from ..scoring.scoring import Run, score_rows
 from ..signatures.values import Verdict
 from .forms import RowIn, unreadable
+from .reasons import brief, debugging, told
 from .service import LOOK_AGAIN, Refused, Served, Service
 
 ABOUT, STATE, ROWS, RESULTS, CANCELLED = "job.json", "state.json", "rows.jsonl", "results.jsonl", "cancelled"
@@ -68,7 +69,7 @@ class _JobRun(Run):
 
     def note(self, state: str, problem: str | None = None) -> None:
         summary = self.summary
-        failures = [{"id": name, "reason": reason} for name, reason in summary.failures[:NAMED]]
+        failures = [{"id": name, "reason": brief(reason)[1]} for name, reason in summary.failures[:NAMED]]
         counts = {"done": summary.rows, "scored": summary.scored, "failed": summary.failed, "failures": failures}
         _write(self.output.with_name(STATE), {"state": state, "problem": problem} | counts)
 
@@ -104,20 +105,22 @@ class Jobs:
 
     async def accept(self, body: AsyncIterator[bytes], judge: str | None) -> dict[str, Any]:
         """A new job of rows that come a line each, as its client sees it. Raises Refused."""
-        if self.service.stopping:
-            raise Refused(503, "stopping", "this server is stopping; send it to another one", 1)
+        served, name = self.service.find(judge), uuid.uuid4().hex
+        self.service.check_ready(served)
         most = self.service.bounds.jobs
         if sum(1 for _ in self.folder.glob("*/" + ABOUT)) >= most:
             raise Refused(429, "jobs", f"{most} jobs are kept, which is the most; DELETE those that are done", 60)
-        served, name = self.service.find(judge), uuid.uuid4().hex
         growing = self.folder / f".new-{name}"
-        growing.mkdir()
         try:
+            growing.mkdir()
             about = {"judge": served.name, "fingerprint": served.mark, "created": time.time()}
             about["rows"] = await self._lines(body, growing / ROWS)
             await asyncio.to_thread(self._keep, growing, name, about)
-        except BaseException:
+        except BaseException as problem:
             shutil.rmtree(growing, ignore_errors=True)
+            if isinstance(problem, OSError):
+                words = "there is no room for the job on the server's disk; DELETE jobs that are done"
+                raise Refused(507, "disk_full", words, 60) from None
             raise
         self._news.set()
         return {"id": name, "status": f"/v1/jobs/{name}", "results": f"/v1/jobs/{name}/results"} | about
@@ -177,7 +180,7 @@ class Jobs:
                     if place >= start and line.endswith(b"\n"):
                         data = orjson.loads(line)
                         named = {"id": data["given"]} if "given" in data else {}
-                        reply = {"index": place} | named | data["verdict"] | {"judge": data["judge"]}
+                        reply = {"index": place} | named | told(data["verdict"]) | {"judge": data["judge"]}
                         yield orjson.dumps(reply) + b"\n"
 
         return lines()
@@ -232,7 +235,7 @@ class Jobs:
         except TakenError:
             return False
         except (JudgesmithError, OSError) as problem:  # the disk, most of all
-            sys.stderr.write(f"job {folder.name}: {problem}\n")
+            sys.stderr.write(f"job {folder.name}: {problem if debugging() else type(problem).__name__}\n")
             return False
         return _read(folder / STATE).get("state") in (None, "done")
 
@@ -251,8 +254,8 @@ class Jobs:
         except _Halted:
             run.note("queued")
         except Exception as problem:
-            kind = "" if isinstance(problem, JudgesmithError) else f"{type(problem).__name__}: "
-            run.note("waiting", f"{kind}{problem}"[:400])
+            known = isinstance(problem, JudgesmithError)
+            run.note("waiting", brief(str(problem))[1] if known else type(problem).__name__)
         else:
             run.note("done")
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gc
+import ipaddress
+import logging
 import os
+import secrets
 import signal
 import socket
 from collections.abc import Callable, Mapping
@@ -21,7 +24,10 @@ from ..programs.models import engine
 from ..programs.models.lm import price
 from ..programs.models.transport import Reply
 from .app import application
+from .gate import Hosts
 from .jobs import Jobs
+from .protocol import patient_protocol
+from .reasons import debugging
 from .service import Bounds, Service
 
 #: The variable that holds the keys, separated by commas: with several, keys can be rotated.
@@ -38,6 +44,32 @@ def keys() -> tuple[str, ...]:
     if short := [key for key in result if len(key) < 16]:
         raise OptionError(f"a key in {KEYS} has {len(short[0])} characters; take at least 16")
     return result
+
+
+def hosts(listening: socket.socket, names: tuple[str, ...]) -> Hosts:
+    """What a server is addressed by. names: given by the user."""
+    place, port = listening.getsockname()[:2]
+    everywhere = not ipaddress.ip_address(place).is_loopback
+    return Hosts(port, frozenset(name.lower() for name in names), everywhere)
+
+
+def admitted(given: tuple[str, ...], known: Hosts) -> tuple[str, ...]:
+    """The keys to ask for: those of the environment, or a new one for this run. Raises OptionError for a server that
+    other machines reach and that has none."""
+    if not given and known.everywhere:
+        raise OptionError(f"other machines reach this address; set {KEYS} to a key of at least 16 characters first")
+    return given or (secrets.token_urlsafe(24),)
+
+
+class _OneLine(logging.Filter):
+    """What uvicorn and asyncio log of a failure, without its traceback, which may hold texts of a request."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.exc_info and not debugging():
+            kind = record.exc_info[0]
+            record.msg, record.args = f"{record.getMessage().strip()} ({kind.__name__ if kind else 'unknown'})", ()
+            record.exc_info = record.exc_text = None
+        return True
 
 
 def bound(host: str, port: int) -> socket.socket:
@@ -71,21 +103,26 @@ def serve(
     listening: socket.socket,
     jobs: Path,
     *,
+    keys: tuple[str, ...],
+    hosts: Hosts,
     bounds: Bounds | None = None,
     log: bool = True,
+    workers: Callable[[], dict[str, Any]] = dict,
     started: Callable[[], None] = lambda: None,
     signals: tuple[signal.Signals, ...] = (signal.SIGTERM, signal.SIGINT),
 ) -> None:
     """Answer until one of the signals, then finish what was accepted; a second one hands it back at once. jobs: the
     folder that keeps them."""
     many_files()
-    service = Service(judges, bounds)
+    for name in ("uvicorn.error", "asyncio"):
+        logging.getLogger(name).addFilter(_OneLine())
+    service = Service(judges, bounds, workers)
     kept = Jobs(service, jobs)
     for served in service.judges.values():
         price(served.lm.name, Reply(""))  # the table of prices is read before requests wait for it
-    app = application(service, kept, keys=keys(), log=log)
+    app = application(service, kept, keys=keys, hosts=hosts, log=log)
     config = uvicorn.Config(
-        app, log_config=None, access_log=False, lifespan="on",
+        app, log_config=None, access_log=False, lifespan="on", http=patient_protocol(), ws="none",
         backlog=BACKLOG, server_header=False, proxy_headers=False, timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=int(service.bounds.grace) + 5,
     )  # fmt: skip

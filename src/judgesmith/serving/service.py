@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,21 +16,24 @@ from ..programs.models import engine
 from ..programs.models.lm import LanguageModel
 from ..signatures.values import Item, Verdict
 from .metrics import Metrics
+from .reasons import brief
 
 #: Seconds between two looks at a model that does not answer.
 LOOK_AGAIN = 5.0
+NOT_TRIED = "the model has not been tried yet"
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """queue: rows accepted and not answered yet, at most; timeout: seconds from a row's acceptance to its verdict;
-    grace: seconds that a stopping server gives to what it accepted; body: bytes of a request; rows: of a request; jobs:
-    that are kept at once, finished ones with them; job_rows, job_body: rows and bytes of one."""
+    grace: seconds that a stopping server gives to what it accepted; body: bytes of a request, arriving: of all that are
+    being read; rows: of a request; jobs: that are kept at once, finished ones with them; job_rows, job_body: of one."""
 
     queue: int = 4096
     timeout: float = 120.0
     grace: float = 30.0
     body: int = 8 * 1024 * 1024
+    arriving: int = 128 * 1024 * 1024
     rows: int = 4096
     jobs: int = 100
     job_rows: int = 1_000_000
@@ -53,7 +56,7 @@ class Served:
     judge: Judge
     lm: LanguageModel
     mark: str = ""
-    problem: str | None = "it has not been tried yet"
+    problem: str | None = NOT_TRIED
     watcher: asyncio.Task[None] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -69,15 +72,18 @@ class Served:
 
 
 class Service:
-    """Judges by name. All coroutines run on the engine's loop."""
+    """Judges by name. All coroutines run on the engine's loop. workers: how many processes are wanted and run."""
 
-    def __init__(self, judges: Mapping[str, Judge], bounds: Bounds | None = None) -> None:
+    def __init__(
+        self, judges: Mapping[str, Judge], bounds: Bounds | None = None,
+        workers: Callable[[], dict[str, Any]] = dict,
+    ) -> None:  # fmt: skip
         for name, judge in judges.items():
             if judge.whole_documents:
                 raise OptionError(
                     f"{name}: a {judge.kind} judge ranks the outputs of a document; use `judgesmith score`"
                 )
-        self.bounds = bounds or Bounds()
+        self.bounds, self.workers = bounds or Bounds(), workers
         self.metrics = Metrics()
         self.judges = {name: Served(name, judge, judge.lm) for name, judge in judges.items()}
         self.waiting = 0
@@ -143,12 +149,17 @@ class Service:
             raise Refused(409, "other_version", f"{plain} is {served.mark} here, not {mark[:80]!r}")
         return served
 
-    def accept(self, served: Served, rows: int) -> None:
-        """Make room for rows, to be given back with `release`. Raises Refused."""
+    def check_ready(self, served: Served) -> None:
+        """Raises Refused where the server is stopping or the judge's model does not answer."""
         if self.stopping:
             raise Refused(503, "stopping", "this server is stopping; send it to another one", 1)
         if served.problem is not None:
-            raise Refused(503, "not_ready", f"{served.name} cannot judge now: {served.problem}", int(LOOK_AGAIN))
+            why = brief(served.problem)[1]
+            raise Refused(503, "not_ready", f"{served.name} cannot judge now: {why}", int(LOOK_AGAIN))
+
+    def accept(self, served: Served, rows: int) -> None:
+        """Make room for rows, to be given back with `release`. Raises Refused."""
+        self.check_ready(served)
         if rows > self.bounds.rows:
             raise Refused(413, "too_many_rows", f"{rows} rows; a request has at most {self.bounds.rows}")
         if self.waiting + rows > self.bounds.queue:
@@ -181,7 +192,7 @@ class Service:
         except ModelError as error:
             served.problem = str(error)
             self._watch(served)
-            raise Refused(503, "model", str(error), int(LOOK_AGAIN)) from None
+            raise Refused(503, "model", brief(str(error))[1], int(LOOK_AGAIN)) from None
         finally:
             self._tasks.discard(task)
         self.metrics.judged(served.name, served.lm.name, verdict, time.perf_counter() - started)

@@ -1,0 +1,205 @@
+"""What stands before the routes: where a request comes from, its key, the kind, size and pace of its body, counting,
+and one line of log."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import sys
+import time
+from collections.abc import Awaitable, Callable, Container, MutableMapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+import orjson
+from fastapi.responses import JSONResponse
+from pydantic import ValidationError
+
+from ..running.origin import LOOPBACK, REFUSED, foreign
+from .forms import ScoreIn, unreadable
+from .reasons import debugging
+from .service import Refused, Service
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+#: What needs no key: probes of an orchestrator know none.
+OPEN = ("/healthz", "/readyz")
+SCORE = "/v1/score"
+JOBS = "/v1/jobs"
+NDJSON = "application/x-ndjson"
+#: Content types of bodies. No form of a web page can send one of them.
+LINES = (NDJSON, "application/jsonl", "application/ndjson", "application/json-lines")
+#: Seconds that a body has to arrive, and the bytes that have to come in each second after these.
+ARRIVAL, PACE = 30.0, 32_768
+HEADERS = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
+
+
+@dataclass(frozen=True)
+class Hosts:
+    """The values of `Host` that a server answers to: its own address and, with any port, names under which a proxy
+    makes it known. everywhere: it listens to other machines, so that any numeric address can be its own."""
+
+    port: int
+    names: frozenset[str] = frozenset()
+    everywhere: bool = False
+
+    def __contains__(self, host: object) -> bool:
+        name, colon, port = str(host).rpartition(":")
+        if not colon or not port.isdigit():
+            name, port = str(host), "80"
+        numeric = name.replace(".", "").isdigit() or name.startswith("[")  # no DNS answer makes a page's name of it
+        if self.everywhere and (numeric or name in LOOPBACK):
+            return True
+        return name in self.names or (name in LOOPBACK and int(port) == self.port)
+
+
+def error(refused: Refused) -> dict[str, Any]:
+    return {"code": refused.code, "message": str(refused), "retry_after": refused.after}
+
+
+def refusal(refused: Refused) -> JSONResponse:
+    headers = {} if refused.after is None else {"Retry-After": str(refused.after)}
+    return JSONResponse({"error": error(refused)}, refused.status, headers)
+
+
+class Gate:
+    """ASGI middleware. score: answers POST /v1/score past the framework's routing, which costs a fifth of a request;
+    its route documents this one. The line of JSON on stderr for each request holds no text of a row."""
+
+    def __init__(
+        self, app: Callable[..., Any], service: Service, keys: tuple[str, ...], hosts: Container[str], log: bool,
+        score: Callable[[ScoreIn, Scope], Awaitable[Any]],
+    ) -> None:  # fmt: skip
+        self.app, self.service, self.hosts, self.log, self.score = app, service, hosts, log, score
+        self.keys = tuple(sha256(key.encode()).digest() for key in keys)
+        self.arriving = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        data: dict[str, Any] = {"status": 500}
+        scope["judgesmith"] = data
+        started, begun = time.perf_counter(), False
+
+        async def sending(message: MutableMapping[str, Any]) -> None:
+            nonlocal begun
+            if message["type"] == "http.response.start":
+                begun, data["status"] = True, message["status"]
+                message["headers"] = [*message.get("headers", ()), *HEADERS]
+            await send(message)
+
+        body = Body(self, scope, receive)
+        try:
+            headers = dict(scope["headers"])
+            self._check(scope, headers)
+            body.announced(headers.get(b"content-length", b"0"))
+            direct = scope["method"] == "POST" and scope["path"] == SCORE
+            await (self._score if direct else self.app)(scope, body.receive, sending)
+        except Refused as problem:
+            await refusal(problem)(scope, receive, sending)
+        except Exception as problem:
+            data["problem"] = type(problem).__name__
+            if debugging():
+                raise
+            if begun:  # cut off: the client sees that this was not all
+                raise ConnectionAbortedError from None
+            await refusal(Refused(500, "internal", "this server failed; its log names the kind of error"))(
+                scope, receive, sending
+            )
+        finally:
+            body.end()
+            self._tell(scope, data, time.perf_counter() - started)
+
+    def _check(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
+        """Raises Refused for what another site's page sends, and for what has no key or is no JSON."""
+        if problem := foreign(scope["headers"], self.hosts):
+            status, words = REFUSED[problem]
+            raise Refused(status, problem, words)
+        if scope["path"] not in OPEN:
+            self._check_key(headers.get(b"authorization", b""))
+        kinds = LINES if scope["path"] == JOBS else ("application/json",)
+        kind = headers.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower()
+        if scope["method"] == "POST" and kind not in kinds:
+            raise Refused(415, "content_type", f"send the rows as `Content-Type: {kinds[0]}`")
+
+    def _check_key(self, bearer: bytes) -> None:
+        digest = sha256(bearer[7:].strip() if bearer[:7].lower() == b"bearer " else b"").digest()
+        # All are compared: how long it takes tells nothing of which one is right.
+        if not sum(hmac.compare_digest(digest, key) for key in self.keys):
+            raise Refused(401, "key", "send the key as `Authorization: Bearer KEY`")
+
+    async def _score(self, scope: Scope, receive: Receive, send: Send) -> None:
+        body, more = bytearray(), True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+        try:
+            row = ScoreIn.model_validate_json(bytes(body))
+        except ValidationError as problem:
+            raise unreadable(problem) from None
+        # A client that has gone makes room for others.
+        judging, gone = asyncio.ensure_future(self.score(row, scope)), asyncio.ensure_future(receive())
+        try:
+            await asyncio.wait((judging, gone), return_when=asyncio.FIRST_COMPLETED)
+            if judging.done():
+                await judging.result()(scope, receive, send)
+        finally:
+            judging.cancel()
+            gone.cancel()
+
+    def _tell(self, scope: Scope, data: dict[str, Any], seconds: float) -> None:
+        # Of few routes, whatever is asked for.
+        route = SCORE if scope["path"] == SCORE else getattr(scope.get("route"), "path", "other")
+        self.service.metrics.of(self.service.metrics.requests, route, data["status"]).inc()
+        if self.log:
+            line = {
+                "time": round(time.time(), 3), "event": "request", "method": scope["method"], "route": route,
+                "ms": round(1000 * seconds, 1),
+            } | data  # fmt: skip
+            sys.stderr.write(orjson.dumps(line).decode() + "\n")
+
+
+class Body:
+    """A request's body on its way in: refused as soon as it is too long or too slow, or where all that are being read
+    together would fill the memory (of a job, a row a line, nothing is held)."""
+
+    def __init__(self, gate: Gate, scope: Scope, receive: Receive) -> None:
+        bounds = gate.service.bounds
+        self.gate, self.raw, self.held = gate, receive, scope["path"] != JOBS
+        self.most = bounds.body if self.held else bounds.job_body
+        self.read, self.whole, self.started = 0, False, time.monotonic()
+
+    def announced(self, length: bytes) -> None:
+        if not length.isdigit() or int(length) > self.most:
+            raise self._too_long()
+
+    def _too_long(self) -> Refused:
+        return Refused(413, "too_long", f"a body has at most {self.most} bytes")
+
+    async def receive(self) -> MutableMapping[str, Any]:
+        if self.whole:  # what comes now is that the client hangs up
+            return await self.raw()
+        left = self.started + ARRIVAL + self.read / PACE - time.monotonic()
+        try:
+            async with asyncio.timeout(left):
+                message = await self.raw()
+        except TimeoutError:
+            raise Refused(408, "slow", f"the body did not arrive within {ARRIVAL:g} s") from None
+        size, self.whole = len(message.get("body", b"")), not message.get("more_body", False)
+        self.read += size
+        self.gate.arriving += size * self.held
+        if self.read > self.most:
+            raise self._too_long()
+        if self.gate.arriving > self.gate.service.bounds.arriving:
+            raise Refused(429, "busy", "too many long requests at once; try again later", 1)
+        return message
+
+    def end(self) -> None:
+        self.gate.arriving -= self.read * self.held

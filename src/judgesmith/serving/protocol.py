@@ -1,0 +1,83 @@
+"""HTTP from clients that are slow or send without end: a request's head has bounds in time and size, which uvicorn's
+faster parser does not keep."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+#: Seconds that the head of a request has to arrive, and bytes that it has at most.
+HEAD_SECONDS, HEAD_BYTES = 20.0, 65_536
+
+
+class Patient:
+    """Closes connections over which no head of a request arrives in time. Before one of uvicorn's protocols."""
+
+    loop: asyncio.AbstractEventLoop
+    transport: asyncio.Transport
+    cycle: Any
+    _late: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)  # type: ignore[misc]
+        self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._settle()
+        super().connection_lost(exc)  # type: ignore[misc]
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)  # type: ignore[misc]
+        self._wait() if self._idle() else self._settle()
+
+    def _idle(self) -> bool:
+        return self.cycle is None or bool(self.cycle.response_complete)
+
+    def _wait(self) -> None:
+        if self._late is None and not self.transport.is_closing():
+            self._late = self.loop.call_later(HEAD_SECONDS, self._close_late)
+
+    def _settle(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+
+    def _close_late(self) -> None:
+        self._late = None
+        if self._idle():
+            self.transport.close()
+
+
+class PatientH11(Patient, H11Protocol):
+    """The parser in Python, which bounds a head's size itself."""
+
+
+def patient_protocol() -> type[asyncio.Protocol]:
+    """The fastest protocol that is installed."""
+    try:
+        from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+    except ImportError:
+        return PatientH11
+
+    class PatientHttpTools(Patient, HttpToolsProtocol):
+        """The parser in C."""
+
+        _in_head, _head = True, 0
+
+        def data_received(self, data: bytes) -> None:
+            self._head += len(data)
+            super().data_received(data)
+            if self._in_head and self._head > HEAD_BYTES + len(data):
+                self.transport.close()
+
+        def on_message_begin(self) -> None:
+            self._in_head, self._head = True, 0
+            super().on_message_begin()
+
+        def on_headers_complete(self) -> None:
+            self._in_head = False
+            super().on_headers_complete()
+
+    return PatientHttpTools

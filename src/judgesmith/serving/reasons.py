@@ -1,0 +1,56 @@
+"""Why a row has no score, in a code and a few words of our own: a provider's message may quote a key, an address or a
+row, and neither clients nor the log get it."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+_KNOWN = tuple(
+    (code, re.compile(rf"(?:\S+: |the model does not answer: )*(?:{pattern})"), reason)
+    for code, pattern, reason in (
+        ("not_tried", "the model has not been tried yet", "the model has not been tried yet"),
+        ("empty", "the output is empty", "the output is empty"),
+        ("model_key", "the key was refused|there is no key", "the key was refused by the model's server"),
+        ("model_unknown", r"not found at the server|\S+ has moved", "the model was not found at its server"),
+        ("model_timeout", "no answer within", "the model did not answer in time"),
+        ("model_unreachable", r"the connection failed|\S+ does not answer|the server did not answer",
+         "the model's server cannot be reached"),
+        ("model_error", r"(?:the server answered )?HTTP (?P<status>\d{3})", "the model's server answered HTTP {}"),
+        ("unreadable", r"no score |the score |\d+ different scores|the answer ", "the model's answer cannot be read"),
+        ("not_sent", "a text of this row cannot be sent", "a text of this row cannot be sent"),
+        ("other_run", r"\S+(?: \S+){0,4} (?:was written by|belongs to|was scored with)|\S+ has row ",
+         "its results belong to another run"),
+    )
+)  # fmt: skip
+
+
+def debugging() -> bool:
+    """Whether the log may hold texts of rows and of providers."""
+    return bool(os.environ.get("JUDGESMITH_DEBUG"))
+
+
+def brief(failure: str) -> tuple[str, str]:
+    """The code and the words for what a judge or a model says is wrong."""
+    for code, pattern, reason in _KNOWN:
+        if match := pattern.match(failure):
+            return code, reason.format(match.groupdict().get("status"))
+    return "no_score", "the row has no score"
+
+
+def told(verdict: Any) -> Any:
+    """A verdict's JSON as a client gets it: `failure`, also that of one annotator, in our words, with its code."""
+    if isinstance(verdict, list):
+        return [told(one) for one in verdict]
+    if not isinstance(verdict, dict):
+        return verdict
+    result = {name: told(value) for name, value in verdict.items() if name != "raw"}
+    if verdict.get("failure") is not None:
+        result["failure_code"], result["failure"] = brief(verdict["failure"])
+    return result
+
+
+def logged(failure: str | None) -> str | None:
+    """A failure in the log: its code, or all of it where that was asked for."""
+    return failure if failure is None or debugging() else brief(failure)[0]

@@ -1,0 +1,184 @@
+"""What gets in to a server of judges, and what gets out: pages of other sites, keys, kinds of bodies, words of a
+provider, full disks, broken HTTP, workers that do not start."""
+
+import errno
+import json
+import os
+import signal
+import socket
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+pytest.importorskip("fastapi")
+pytest.importorskip("uvicorn")
+pytest.importorskip("prometheus_client")
+
+from judgesmith.programs.models import engine
+from judgesmith.programs.models.lm import Connection
+from judgesmith.running.opening import open_judge
+from judgesmith.serving.app import application
+from judgesmith.serving.gate import Hosts
+from judgesmith.serving.jobs import Jobs
+from judgesmith.serving.reasons import brief
+from judgesmith.serving.service import Bounds, Service
+
+KEY = "a-key-of-sixteen-characters"
+ROW = b'{"source": "s", "output": "r001"}'
+SECRET = "sk-SECRETMODELKEY0123456789"
+
+Ask = Callable[[httpx.AsyncClient], Awaitable[Any]]
+
+
+@pytest.fixture
+def asking(server: Any, fake: Any, judge_file: Path, tmp_path: Path) -> Callable[..., Any]:
+    """asking(coroutine): what it gives, called with a client of a service in this process whose model answers."""
+    server.answer = fake.judging(lambda ask: 7)
+
+    def run(ask: Ask, hosts: Any = Hosts(8000), problem: str | None = None, **bounds: int) -> Any:
+        judge = open_judge(judge_file, None, Connection(server.base, cache=False, attempts=1))
+        service = Service({"judge": judge}, Bounds(**bounds))
+        service.judges["judge"].problem = problem
+        app = application(service, Jobs(service, tmp_path / "jobs"), keys=(KEY,), hosts=hosts, log=False)
+
+        async def asked() -> Any:
+            transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+            sent = {"Authorization": f"Bearer {KEY}"}
+            async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000", headers=sent) as http:
+                return await ask(http)
+
+        return engine.run(asked())
+
+    return run
+
+
+def test_only_programs_that_know_address_and_key_get_in(asking: Any) -> None:
+    kind = {"Content-Type": "application/json"}
+    wrong: dict[int, list[dict[str, str]]] = {
+        200: [kind, kind | {"Host": "LocalHost:8000"}, kind | {"Origin": "http://127.0.0.1:8000"},
+              {"Content-Type": "Application/JSON; charset=utf-8"}],
+        401: [kind | {"Authorization": f"Bearer {KEY}x"}, kind | {"Authorization": ""}],
+        403: [kind | {"Origin": origin} for origin in ("null", "http://evil.example", "http://127.0.0.1:8001")]
+        + [kind | {"Sec-Fetch-Site": "cross-site"}],
+        415: [{"Content-Type": "text/plain"}, {"Content-Type": "application/x-www-form-urlencoded"}, {}],
+        421: [kind | {"Host": host} for host in ("evil.example:8000", "127.0.0.1", "127.0.0.1:1", "")],
+    }  # fmt: skip
+
+    async def ask(http: httpx.AsyncClient) -> None:
+        for status, every in wrong.items():
+            for headers in every:
+                assert (await http.post("/v1/score", content=ROW, headers=headers)).status_code == status, headers
+                if status in (403, 421):
+                    for path in ("/healthz", "/readyz", "/v1/judges", "/openapi.json"):
+                        assert (await http.get(path, headers=headers)).status_code == status
+        for path, status in (("/v1/jobs", 415), ("/v1/score/many", 415)):
+            assert (await http.post(path, content=ROW, headers={"Content-Type": "text/plain"})).status_code == status
+        for path, status in (("/healthz", 200), ("/readyz", 200), ("/v1/judges", 401), ("/metrics", 401)):
+            assert (await http.get(path, headers={"Authorization": ""})).status_code == status
+
+    asking(ask)
+
+
+def test_a_server_for_other_machines_knows_its_names_and_has_a_key(cli: Any, judge_file: Path) -> None:
+    known = Hosts(8000, frozenset({"judges.example"}), everywhere=True)
+    assert all(host in known for host in ("10.0.0.5:8000", "[fe80::1]:80", "localhost:9000", "judges.example"))
+    assert not any(host in known for host in ("evil.example", "evil.example:8000", "10.evil.example", ""))
+    assert "judges.example:8443" in Hosts(8000, frozenset({"judges.example"}))
+    refused = cli("serve", judge_file, "--port", 0, "--host", "0.0.0.0")
+    assert (refused.code, "set JUDGESMITH_API_KEY" in refused.err) == (2, True)
+
+
+@pytest.mark.parametrize("status", [500, 401, 429, 400])
+def test_no_words_of_a_provider_leave_the_house(asking: Any, server: Any, fake: Any, status: int) -> None:
+    words = f"Incorrect API key provided: Bearer {SECRET} for 'r001 of the row'"
+    server.answer = lambda ask: fake.Fault(status, json.dumps({"error": {"message": words}}))
+
+    async def ask(http: httpx.AsyncClient) -> list[str]:
+        one = await http.post("/v1/score", content=ROW, headers={"Content-Type": "application/json"})
+        many = await http.post("/v1/score/many", json={"rows": [json.loads(ROW)]})
+        return [one.text, many.text, (await http.get("/readyz", headers={"Authorization": ""})).text]
+
+    for text in asking(ask):
+        assert SECRET not in text
+        assert "of the row" not in text
+
+
+def test_reasons_are_in_words_of_ours() -> None:
+    assert brief("the output is empty") == ("empty", "the output is empty")
+    assert brief(f"openai/m: HTTP 500: {SECRET} after 5 tries") == ("model_error", "the model's server answered HTTP 500")
+    assert brief("openai/m: the key was refused (HTTP 401: x)")[0] == "model_key"
+    assert brief("openai/m does not answer any more: 10 calls")[0] == "model_unreachable"
+    assert brief("no score in the answer: 'r001' (asked twice)")[0] == "unreadable"
+    assert brief(SECRET) == ("no_score", "the row has no score")
+
+
+def test_a_job_is_refused_while_its_model_is_down_and_where_the_disk_is_full(
+    asking: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def ask(http: httpx.AsyncClient) -> tuple[int, str]:
+        answer = await http.post("/v1/jobs", content=ROW, headers={"Content-Type": "application/x-ndjson"})
+        return answer.status_code, answer.json()["error"]["code"]
+
+    assert asking(ask, problem="openai/m: the connection failed: x") == (503, "not_ready")
+
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    assert asking(ask) == (507, "disk_full")
+    assert list((tmp_path / "jobs").iterdir()) == []
+
+
+def test_numbers_and_bodies_have_bounds_and_what_breaks_is_one_line(asking: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def ask(http: httpx.AsyncClient) -> list[int]:
+        row = b'{"output": "r001", "id": 123456789012345678901234567890}'
+        many = b'{"rows": [' + row + b"]}"
+        bodies = (("/v1/score", row), ("/v1/score/many", many), ("/v1/score", ROW + b" " * 999))
+        sent = {"Content-Type": "application/json"}
+        codes = [(await http.post(path, content=body, headers=sent)).status_code for path, body in bodies]
+        monkeypatch.setattr(Service, "find", None)
+        return [*codes, (await http.post("/v1/score", content=ROW, headers=sent)).status_code]
+
+    assert asking(ask, arriving=800) == [422, 422, 429, 500]
+
+
+def exchanged(at: Any, sent: bytes) -> bytes:
+    """The answer to raw bytes."""
+    with socket.create_connection((at.http.base_url.host, at.http.base_url.port), timeout=10) as raw:
+        raw.sendall(sent)
+        return raw.recv(65_536)
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds the workers in /proc")
+def test_broken_http_is_one_line_and_a_worker_that_dies_at_its_start_leaves_the_others_up(
+    running: Any, until: Any, judge_file: Path
+) -> None:
+    at = running("--workers", 2)
+    broken = (
+        b"\x16\x03\x01\x02\r\n\r\n", b"GET /\xff\xfe HTTP/1.1\r\nHost: x\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n",
+        b"POST /v1/score HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n", b"GET /" + b"a" * 200_000,
+    )  # fmt: skip
+    for sent in broken:
+        assert not exchanged(at, sent).startswith(b"HTTP/1.1 2")
+
+    def workers() -> tuple[int, int]:
+        answer = httpx.get(f"{at.http.base_url}/readyz")
+        told = answer.json()["workers"]
+        return told["wanted"], told["running"]
+
+    until(lambda: workers() == (2, 2))
+    judge, told = judge_file.read_text(), "another replaces it in"
+    judge_file.write_text("no judge")
+    os.kill(at.workers()[0], signal.SIGKILL)
+    until(lambda: sum(told in line for line in at.lines) >= 2)
+    assert any(f"{told} 2 s" in line for line in at.lines)
+    assert workers() == (2, 1)
+    body = {"source": "s", "output": "r001"}
+    answer = httpx.post(f"{at.http.base_url}/v1/score", json=body, headers=at.key, timeout=60)
+    assert answer.json()["score"] == 1
+    judge_file.write_text(judge)
+    until(lambda: workers() == (2, 2))
+    assert "Traceback" not in "".join(at.lines)
