@@ -22,6 +22,7 @@ import orjson
 
 from ...errors import ModelError
 from .engine import at_exit
+from .masking import masked
 from .names import ONE_HOST
 
 Message = dict[str, str]
@@ -169,6 +170,7 @@ class OpenAIStyle:
         self.model = model
         self.label = label
         # Compressed, a short answer can unpack to any length.
+        self._key = key
         self._headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
         if key:
             self._headers["Authorization"] = f"Bearer {key}"
@@ -204,14 +206,14 @@ class OpenAIStyle:
         except TimeoutError:
             raise Unanswered(f"no answer within {self._timeout.total:g} s", again=True, reached=False) from None
         except (aiohttp.ClientError, OSError) as error:
-            what = " ".join(str(error).split())[:300] or type(error).__name__
+            what = masked(" ".join(str(error).split()), self._key)[:300] or type(error).__name__
             raise Unanswered(f"the connection failed: {what}", again=True, reached=False) from None
         if (status := response.status) != 200:
-            refuse(self.label, self.url, status, f"HTTP {status}: {_excerpt(payload)}", response.headers)
+            refuse(self.label, self.url, status, f"HTTP {status}: {_excerpt(payload, self._key)}", response.headers)
         try:
             data = orjson.loads(payload)
         except orjson.JSONDecodeError:
-            raise Unanswered(f"the answer is no JSON: {_excerpt(payload)}", again=True) from None
+            raise Unanswered(f"the answer is no JSON: {_excerpt(payload, self._key)}", again=True) from None
         return read_reply(data)
 
     async def close(self) -> None:
@@ -324,7 +326,7 @@ def refuse(label: str, url: str, status: int, what: str, headers: Mapping[str, s
         raise ModelError(f"{label}: the key was refused ({what}); set the key in the environment")
     if status in (301, 302, 303, 307, 308):
         target = (headers.get("Location") or "another address")[:300]
-        raise ModelError(f"{label}: {url} has moved to {target}; correct --api-base")
+        raise ModelError(masked(f"{label}: {url} has moved to {target}; correct --api-base"))
     if status == 404:
         raise ModelError(f"{label}: not found at the server ({what}); check the name and --api-base")
     raise Unanswered(what, again=_passes(status), after=retry_after(headers))
@@ -347,17 +349,17 @@ async def _bounded(response: aiohttp.ClientResponse) -> bytes:
     return bytes(payload)
 
 
-def _excerpt(payload: bytes) -> str:
-    text = payload[:400].decode("utf-8", "replace").strip()
+def _excerpt(payload: bytes, key: str | None) -> str:
+    text = payload[:2000].decode("utf-8", "replace").strip()
     try:
         error = orjson.loads(payload).get("error")
         message = error.get("message") if isinstance(error, dict) else error
         text = message if message and isinstance(message, str) else text
     except (orjson.JSONDecodeError, AttributeError):
         pass
-    return " ".join(text[:2000].split())[:300]
+    return masked(" ".join(text[:2000].split()), key)[:300]
 
 
 def first_line(error: BaseException) -> str:
     lines = str(error).strip().splitlines()
-    return (lines[0] if lines else type(error).__name__)[:300]
+    return masked(lines[0] if lines else type(error).__name__)[:300]

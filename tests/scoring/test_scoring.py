@@ -25,6 +25,7 @@ from judgesmith.running.journal import alone
 from judgesmith.scoring.part import TOGETHER, Part
 from judgesmith.scoring.scoring import Run, journal_of, score_file
 from judgesmith.signatures.values import Verdict
+from judgesmith.testing.server import running_server
 
 
 @pytest.fixture
@@ -374,7 +375,42 @@ def test_two_processes_do_not_write_one_output(score: Any, rows_file: Any, tmp_p
     rows, output = rows_file(4), tmp_path / "scored.jsonl"
     with alone(output):
         score(rows, "-o", output).refused("another process is writing there")
-        assert not output.exists()
+        assert output.read_bytes() == b""
     assert score(rows, "-o", output).code == 0
     assert len(lines(output)) == 4
     assert {path.name for path in tmp_path.iterdir() if path.name.startswith(".scored")} == set()
+
+
+@pytest.mark.parametrize("link", [Path.symlink_to, Path.hardlink_to])
+@pytest.mark.parametrize("begun", [False, True])
+def test_two_names_of_one_output_are_one_output(
+    link: Any, begun: bool, score: Any, rows_file: Any, tmp_path: Path
+) -> None:
+    rows, output, other = rows_file(4), tmp_path / "scored.jsonl", tmp_path / "other.jsonl"
+    if begun:
+        assert score(rows, "-o", output, "--limit", 2).code == 0
+        link(other, output)
+    with alone(output):
+        if not begun:
+            output.write_text("")
+            link(other, output)
+        score(rows, "-o", other).refused("another process is writing there")
+    if begun:
+        assert score(rows, "-o", other).json["resumed"] == 2
+        assert len(lines(output)) == 4
+
+
+def test_what_an_answer_depends_on_is_the_same_when_a_file_is_gone_on_with(
+    server: Any, cli: Any, score: Any, judge_file: Path, tmp_path: Path
+) -> None:
+    records = [{"id": f"r{n}", "a": f"Text r00{n}.", "b": f"Other r00{n}.", "n": n} for n in range(4)]
+    rows, out = write(tmp_path / "rows.jsonl", records), tmp_path / "out.jsonl"
+    assert score(rows, "-o", out, "--columns", "output=a", "--limit", 2).code == 0
+    refused(score(rows, "-o", out, "--columns", "output=b"), "'r0' was scored with other --columns")
+    with running_server() as other:
+        command = ("score", rows, "--judge", judge_file, "-o", out, "--columns", "output=a", "--api-base", other.base)
+        refused(cli(*command), "another model or address", "--overwrite")
+        assert other.judged == []
+        assert cli(*command, "--any-server").code == 0
+        assert len(other.judged) == 2
+    assert len({row["asked"].split("-")[0] for row in lines(out)}) == 2

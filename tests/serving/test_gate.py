@@ -38,11 +38,11 @@ def asking(server: Any, fake: Any, judge_file: Path, tmp_path: Path) -> Callable
     """asking(coroutine): what it gives, called with a client of a service in this process whose model answers."""
     server.answer = fake.judging(lambda ask: 7)
 
-    def run(ask: Ask, hosts: Any = Hosts(8000), problem: str | None = None, **bounds: int) -> Any:
+    def run(ask: Ask, problem: str | None = None, **bounds: int) -> Any:
         judge = open_judge(judge_file, None, Connection(server.base, cache=False, attempts=1))
         service = Service({"judge": judge}, Bounds(**bounds))
         service.judges["judge"].problem = problem
-        app = application(service, Jobs(service, tmp_path / "jobs"), keys=(KEY,), hosts=hosts, log=False)
+        app = application(service, Jobs(service, tmp_path / "jobs"), keys=(KEY,), hosts=Hosts(8000), log=False)
 
         async def asked() -> Any:
             transport = httpx.ASGITransport(app, raise_app_exceptions=False)
@@ -108,7 +108,10 @@ def test_no_words_of_a_provider_leave_the_house(asking: Any, server: Any, fake: 
 
 def test_reasons_are_in_words_of_ours() -> None:
     assert brief("the output is empty") == ("empty", "the output is empty")
-    assert brief(f"openai/m: HTTP 500: {SECRET} after 5 tries") == ("model_error", "the model's server answered HTTP 500")
+    assert brief(f"openai/m: HTTP 500: {SECRET} after 5 tries") == (
+        "model_error",
+        "the model's server answered HTTP 500",
+    )
     assert brief("openai/m: the key was refused (HTTP 401: x)")[0] == "model_key"
     assert brief("openai/m does not answer any more: 10 calls")[0] == "model_unreachable"
     assert brief("no score in the answer: 'r001' (asked twice)")[0] == "unreadable"
@@ -132,7 +135,9 @@ def test_a_job_is_refused_while_its_model_is_down_and_where_the_disk_is_full(
     assert list((tmp_path / "jobs").iterdir()) == []
 
 
-def test_numbers_and_bodies_have_bounds_and_what_breaks_is_one_line(asking: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numbers_and_bodies_have_bounds_and_what_breaks_is_one_line(
+    asking: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def ask(http: httpx.AsyncClient) -> list[int]:
         row = b'{"output": "r001", "id": 123456789012345678901234567890}'
         many = b'{"rows": [' + row + b"]}"

@@ -22,6 +22,7 @@ from judgesmith.serving.service import Bounds, Service
 
 KEY = "a-key-of-sixteen-characters"
 
+
 def rows(count: int) -> list[dict[str, Any]]:
     return [{"source": "s", "output": f"r{n:03d}"} for n in range(count)]
 
@@ -76,7 +77,9 @@ def test_a_job_has_bounds_and_what_is_refused_takes_no_place(server: Any, judge_
 
     async def ask() -> list[int]:
         sent = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/x-ndjson"}
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://judges", headers=sent) as http:
+        async with httpx.AsyncClient(
+            transport=httpx.ASGITransport(app), base_url="http://judges", headers=sent
+        ) as http:
             for status, path, body in refused:
                 answer = await http.post(path, content=body)
                 assert (answer.status_code, bool(answer.json()["error"]["message"])) == (status, True)

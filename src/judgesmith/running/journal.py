@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -114,6 +114,7 @@ def _mend(path: Path, what: str) -> None:
 @contextmanager
 def replacing(path: Path) -> Iterator[Journal]:
     """A journal beside `path` that takes its place when the block ends; where the block fails, `path` stays."""
+    path = path.resolve()
     beside = path.with_name(f".{path.stem}.again{path.suffix}")
     try:
         with Journal(beside, overwrite=True) as journal:
@@ -124,10 +125,34 @@ def replacing(path: Path) -> Iterator[Journal]:
             beside.unlink(missing_ok=True)
 
 
+def _taken(path: Path) -> TakenError:
+    return TakenError(f"{path}: another process is writing there; wait for it, or give another -o")
+
+
+@contextmanager
+def _itself(path: Path) -> Iterator[None]:
+    """A lock on the file's own content, which hard links share; on Windows there is none."""
+    try:
+        import fcntl
+
+        with path.open("ab") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            try:
+                yield
+            finally:
+                if path.exists() and path.stat().st_size == 0:
+                    path.unlink()
+    except ImportError:
+        yield
+    except BlockingIOError:
+        raise _taken(path) from None
+
+
 @contextmanager
 def alone(path: Path, *, folder: bool = False) -> Iterator[None]:
-    """One process at a time writes a file or folder. Raises TakenError at once where another process has `path`; a
-    killed one leaves it free. What is neither a file nor a folder (a pipe) has no owner."""
+    """One process at a time writes a file or folder, by whatever name or link. Raises TakenError at once where another
+    process has `path`; a killed one leaves it free. What is neither a file nor a folder (a pipe) has no owner."""
+    path = path.resolve()
     if path.exists() and not (path.is_dir() if folder else path.is_file()):
         yield
         return
@@ -136,11 +161,12 @@ def alone(path: Path, *, folder: bool = False) -> Iterator[None]:
         lock = FileLock(path / ".lock" if folder else path.with_name(f".{path.name}.lock"))
         lock.acquire(timeout=0)
     except Timeout:
-        raise TakenError(f"{path}: another process is writing there; wait for it, or give another -o") from None
+        raise _taken(path) from None
     except OSError as error:
         raise OptionError(f"-o {path} cannot be written: {error.strerror or error}") from None
     try:
-        yield
+        with nullcontext() if folder else _itself(path):
+            yield
     finally:
         with suppress(OSError):  # Windows keeps a file that is open
             Path(lock.lock_file).unlink()  # before it is released, so that no other process's is removed

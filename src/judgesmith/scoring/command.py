@@ -31,6 +31,7 @@ class Score(Command, Rows, Reach, Limits, Json):
     )  # fmt: skip
     limit: int | None = flag(None, "Only the first rows.", ge=1)
     retry_failed: bool = flag(False, "Judge only the rows that have no score yet.")
+    any_server: bool = flag(False, "Resume though the model, the same one, has another address now.")
     overwrite: bool = flag(False, "Start over instead of resuming.")
     defer: float | None = flag(
         None,
@@ -81,7 +82,7 @@ class Score(Command, Rows, Reach, Limits, Json):
                 made = open_judge(self.judge, self.lm, where)
                 if self.defer is not None and made.sureness is None:
                     raise OptionError("--defer needs a judge that knows how sure it is; compile it again from labels")
-                run = Run(made, Path(target), self.raw, watch, limits)
+                run = Run(made, Path(target), self.raw, watch, limits, any_server=self.any_server)
                 summary = score_file(run, path, columns=roles, limit=limit, part=part, existing=existing)
             left = None if self.defer is None else mark_deferred(Path(target), self.defer)
             data = summary.to_dict() | {"output": target, "deferred": left}

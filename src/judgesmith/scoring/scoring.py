@@ -20,7 +20,7 @@ from ..errors import OptionError, OutageError
 from ..optimizers.examples import numbers_of
 from ..optimizers.seen import Seen
 from ..programs import artifact
-from ..programs.artifact import fingerprint
+from ..programs.artifact import digest, fingerprint
 from ..programs.judge import Judge
 from ..programs.models import engine
 from ..programs.models.lm import Connection, Meter
@@ -34,7 +34,7 @@ from .part import NUMBER, Part
 from .tables import write_csv
 
 #: What an output row has beside the input's own columns; an input column of that name gives way.
-OURS = ("id", "verdict", "judge", "seen")
+OURS = ("id", "verdict", "judge", "asked", "seen")
 OURS_IN_WORDS = "an output of `judgesmith score`"
 #: Failed rows that wait to be written, until one has a score.
 MOST_HELD = 100
@@ -116,14 +116,23 @@ class Run:
     watch: Watch | None = None
     limits: Limits = field(default_factory=Limits)
     summary: ScoreSummary = field(default_factory=ScoreSummary)
+    any_server: bool = False
+    """Rows that are there may come from the same model at another address."""
     mark: str = ""
+    server: str = ""
     known: Seen = field(default_factory=Seen)
     aspect: str = ""
 
     def __post_init__(self) -> None:
         self.mark = fingerprint(self.judge)
+        self.server = digest([self.judge.lm.name, self.judge.lm.identity])[:8]
         self.aspect = self.judge.judges_aspect
         self.known = Seen(self.judge.provenance)
+
+    def asked(self, row: Row) -> str:
+        """What the row's answer depends on beside the judge: the model with its address, then the texts."""
+        texts = [row.output, row.source, row.context, row.reference, row.group]
+        return f"{self.server}-{digest(texts)}"
 
     def kept(self, old: Mapping[str, Any]) -> None:
         """A row that was there."""
@@ -140,6 +149,7 @@ class Run:
             "id": row.id,
             "verdict": data | ({"aspect": self.aspect} if self.aspect else {}),
             "judge": self.mark,
+            "asked": self.asked(row),
             "seen": self.known.knows(row.source, row.output),
         }
         self.summary.count(made)
@@ -335,6 +345,11 @@ def _same(run: Run, old: Mapping[str, Any], new: tuple[Row, dict[str, Any]] | No
                 f"{name}, row {old['id']!r}: {column!r} is not what the input has; it belongs to another input, or the "
                 "input was changed. Give another -o, or --overwrite"
             )
+    before, now = (str(asked).split("-") for asked in (old.get("asked") or run.asked(new[0]), run.asked(new[0])))
+    moved = before[0] != now[0] and not run.any_server
+    if moved or before[1:] != now[1:]:
+        other = "another model or address (--any-server allows that)" if moved else "other --columns or texts"
+        raise OptionError(f"{name}, row {old['id']!r} was scored with {other}; give another -o, or --overwrite")
     return new
 
 

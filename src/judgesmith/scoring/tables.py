@@ -47,7 +47,7 @@ def write_csv(scored: Path, output: Path) -> None:
 
 
 def _own(record: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in record.items() if name not in ("verdict", "judge", "seen")}
+    return {name: value for name, value in record.items() if name not in ("verdict", "judge", "asked", "seen")}
 
 
 def _ours(record: Mapping[str, Any]) -> dict[str, Any]:

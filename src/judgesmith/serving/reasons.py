@@ -19,6 +19,7 @@ _KNOWN = tuple(
          "the model's server cannot be reached"),
         ("model_error", r"(?:the server answered )?HTTP (?P<status>\d{3})", "the model's server answered HTTP {}"),
         ("unreadable", r"no score |the score |\d+ different scores|the answer ", "the model's answer cannot be read"),
+        ("too_long", "the prompt has ", "the row is too long for the model"),
         ("not_sent", "a text of this row cannot be sent", "a text of this row cannot be sent"),
         ("other_run", r"\S+(?: \S+){0,4} (?:was written by|belongs to|was scored with)|\S+ has row ",
          "its results belong to another run"),
