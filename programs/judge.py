@@ -31,7 +31,7 @@ from .outcome import BradleyTerry, Calibration, Decision, Preference, Sureness
 from .progress import counting
 from .prompting.predict import JudgePredict, answer_of, called, carrying
 from .prompting.saved import traced_demo
-from .prompting.suspicion import guarded
+from .prompting.suspicion import LOOKED_INTO, guarded, weighed
 from .readings.bindings.columns import Column
 
 
@@ -532,13 +532,17 @@ class Judge(Quiet):
             await self.prepare(lm)
         if not item.output.strip():
             return Verdict.failed("the output is empty")
-        safe, suspicious = guarded(item)
+        safe, said = guarded(item, LOOKED_INTO)
+        verdict = await self._judged(item, lm)
+        return verdict if said is None else weighed(verdict, await self._judged(safe, lm), said)
+
+    async def _judged(self, item: Item, lm: LanguageModel) -> Verdict:
         predictors = self.predictors()  # looked up once: DSPy walks through the whole judge
         self.settle_demos(predictors)
-        with row_context.judging(safe, [demo for predictor in predictors for demo in predictor.demos]) as calls:
+        with row_context.judging(item, [demo for predictor in predictors for demo in predictor.demos]) as calls:
             try:
-                judge = self.apart_from(safe, predictors)
-                verdict = (await judge.ajudge(safe, lm)).model_copy(update={"suspicious": suspicious})
+                judge = self.apart_from(item, predictors)
+                verdict = await judge.ajudge(item, lm)
             except CallError as error:
                 usage = calls.usage if calls.usages else getattr(error, "usage", None)
                 return Verdict.failed(str(error), usage=usage, raw=getattr(error, "raw", ()))

@@ -225,9 +225,9 @@ class PairS(ComparingJudge):
         for place, row in enumerate(rows):
             item = Item.of(row)
             documents.setdefault(_document(row, item, place), []).append(place)
-            item, reason = guarded(item)
+            item, said = guarded(item)
             items.append(item)
-            suspicious.append(reason)
+            suspicious.append(said and f"{said}; judged without")
         in_flight = concurrency or (1 if lm.embedded else lm.concurrency)
         slots = asyncio.Semaphore(in_flight)
 

@@ -1,110 +1,255 @@
-"""Whether a text addresses its judge: a rule-based look at what is judged, so that a score that a text could have moved
+"""Whether a text addresses its judge: a look by rules at what is judged, so that a score that a text could have moved
 is not taken for one that it earned.
 
-Three kinds of signs: control tokens of chat templates and tags that close a prompt's material; invisible writing
-(Unicode tags, characters without width inside Latin words, reversed directions); and phrases that give a judge
-instructions or a score. Phrases are looked for in the folded text (compatibility forms, invisible characters, case,
-white space), in English and, for the commonest requests, in other languages. No model is asked, and time grows with the
-text's length. A text *about* such attacks is flagged, too; a request in other words is not.
-`experiments/results/discernment.md` has figures of both.
+Signs are evidence in log-odds, of each kind the strongest; together they give a probability. Most are patterns of words
+in nine languages, and single phrases of six more, kept as data (`attacks.yaml`); the others are control tokens, tags
+that close a prompt's material, writing that people do not see, and what stands in code. No model is asked, and time
+grows with the text's length. `experiments/results/attacks.md` has recall and false alarms.
 
-A flagged text is judged without what addresses the judge (`blanked`): delimiters keep an instruction in its place,
-but a small model follows it there as well.
+What could break the frame of a prompt is disarmed in every text (`judgesmith.disarming`). A text with signs is judged
+twice, as it is and without the sentences that hold them (`blanked`), and where that moves the score the verdict without
+them counts (`weighed`).
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
+import html
+import math
 import re
 import unicodedata
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+import yaml  # type: ignore[import-untyped,unused-ignore]
 
 from ...disarming import HIDDEN
-from ...signatures.values import Item
+from ...signatures.values import Item, Verdict
 
-_JUDGE = (
-    r"(?:graders?|judges?|evaluators?|raters?|scorers?|annotators?|assessors?|ai|llm|language models?|assistants?|"
-    r"chatbots?)"
-)
-_TEXT = r"(?:this|it|the (?:above|following|text|output|answer|response|reply|summary|essay|story|translation))"
-_BEST = r"(?:highest|maximum|max|best|top|perfect|full|excellent)"
-_MARK = r"(?:scores?|ratings?|marks?|grades?|points?)"
-_TELL = r"(?:answer|respond|reply|give|giving|assign|award|return|output|print|rate|score|grade|mark|deserves?)"
+#: From this probability on a text is called suspicious; from the second on it is judged without its signs, too.
+FLAGGED, LOOKED_INTO = 0.5, 0.2
+#: How far signs may move a score, in percent of its scale, before the verdict without them counts.
+MOST_MOVED = 10.0
+
+
+class Sign(NamedTuple):
+    """A piece of evidence: its kind, its weight in log-odds, and what it is, as a clause."""
+
+    kind: str
+    weight: float
+    about: str
+
+
+class _Pattern(NamedTuple):
+    kind: str
+    weight: float
+    words: tuple[str, ...]
+    """One of which is in every text that the pattern is found in: to look for these first is many times faster."""
+    pattern: re.Pattern[str]
+
+
+class _Together(NamedTuple):
+    kind: str
+    weight: float
+    concepts: frozenset[str]
+
+
+class _Known(NamedTuple):
+    base: float
+    """The log-odds of a text without signs."""
+    patterns: tuple[_Pattern, ...]
+    concepts: tuple[dict[str, re.Pattern[str]], ...]
+    """Of each language, by name."""
+    together: tuple[_Together, ...]
+
+
+@cache
+def _known() -> _Known:
+    """What the data say."""
+    data: dict[str, Any] = yaml.safe_load(files(__package__).joinpath("attacks.yaml").read_text(encoding="utf-8"))
+
+    def compiled(pattern: str) -> re.Pattern[str]:
+        for _ in range(2):  # parts have parts
+            for name, part in data["parts"].items():
+                pattern = pattern.replace(f"{{{name}}}", part)
+        return re.compile(pattern.replace(" ", r"\s"), re.MULTILINE)
+
+    return _Known(
+        data["base"],
+        tuple(_Pattern(p["kind"], p["weight"], tuple(p["words"].split("|")), compiled(p["pattern"]))
+              for p in data["patterns"]),
+        tuple({name: compiled(one) for name, one in concepts.items()} for concepts in data["concepts"].values()),
+        tuple(_Together(t["kind"], t["weight"], frozenset(t["all"])) for t in data["together"]),
+    )  # fmt: skip
+
 
 _TOKENS = re.compile(
     r"<\s?\|[^|<>\n]{1,40}\|\s?>|<<\s?/?sys\s?>>|"
-    r"</?\s?(?:think(?:ing)?|tool_(?:call|response|use)s?|(?:start|end)_of_(?:turn|text|image)|begin_of_text|eot_id|eom_id|bos|eos|"
-    r"im_(?:start|end|sep)|end_of_sentence|system|assistant)\s?>|"
-    r"<\s?/\s?(?:output|source|context|reference|criteria|examples?|task|instructions?|material)\s?>|"
-    r"\[\s?/?\s?(?:inst|system_prompt|available_tools|tool_(?:calls|results|content)|gmask)\s?\]",
+    r"</?\s?(?:think(?:ing)?|tool_(?:call|response|use)s?|(?:start|end)_of_(?:turn|text|image)|begin_of_text|eot_id|"
+    r"eom_id|bos|eos|im_(?:start|end|sep)|end_of_sentence|system|assistant)\s?>|"
+    r"\[\s?/?\s?(?:inst|system_prompt|available_tools|tool_(?:calls|results|content)|gmask)\s?\]"
 )
-_NOTE = r"notes?|messages?|attention|instructions?|reminder|hint"
-_FORGET = r"ignore[zr]?|ignora|ignori|oublie[zr]?|olvida|dimentica|esqueça|negeer"
-_WHO = "grader|judge|evaluator|rater|scorer|annotator|assessor| ai|llm|language model|assistant|chatbot"
-_GRANT = r"donne[zr]?|attribue[zr]?|asigna|otorga|dale|assegna|atribua"
-#: Phrases, each after the words of which it holds at least one: to look for these first is many times faster.
-_PHRASES = tuple(
-    (words.split("|"), re.compile(pattern))
-    for words, pattern in (
-        ("ignore|disregard|forget|override",
-         r"\b(?:ignore|disregard|forget|override)\b[^.!?]{0,30}\b(?:instructions?|prompts?|guidelines|rubric|criteria)\b"),
-        ("new instruction", r"\bnew instructions?\s?:"),
-        ("system ", r"\bsystem (?:message|prompt|override)\s?:"),
-        (_WHO, rf"\b(?:{_NOTE}) (?:to|for) (?:the |any |all |every |you,? the )?{_JUDGE}\b"),
-        (_WHO, rf"\b(?:dear|hello|hi|hey),? (?!judges?\b){_JUDGE}\b"),
-        ("you are ", r"\byou are (?:an? |the )(?:\w+ )?(?:grader|evaluator|rater|scorer|annotator)\b"),
-        ("out of|/|highest|max|best|top|perfect|full|excellent",
-         rf"\b{_TELL} {_TEXT}\b[^.!?]{{0,30}}\b(?:\d+ ?(?:out of|/) ?\d+|{_BEST}(?: possible)? {_MARK})"),
-        (" score| rating| mark",
-         rf"\b{_TELL} (?:with |me )?(?:an? |the |only )?{_BEST}(?: possible)? (?:score|rating|mark)\b"),
-        ("score |rating ",
-         rf"\b(?:the|its|your) (?:score|rating) (?:is|must be|should be|has to be) (?:the )?(?:{_BEST}\b|100\b)"),
-        ("ignorier", r"\bignorier(?:e|en sie)\b[^.!?]{0,40}\banweisung"),
-        ("höchst|voll", r"\b(?:bewerte|gib|vergib)\b[^.!?]{0,40}\b(?:höchst|voll)\w* (?:punkt|not|bewert)"),
-        ("ignor|oublie|olvida|dimentica|esqueça|negeer",
-         rf"\b(?:{_FORGET})\b[^.!?]{{0,40}}\b(?:instruc\w+|instruç\w+|istruzioni|consignes)\b"),
-        ("maxim|máxim|massim|la plus",
-         rf"\b(?:{_GRANT})\b[^.!?]{{0,40}}\b(?:note|puntuación|nota|punteggio|pontuação) "
-         r"(?:maxim|máxim|massim|la plus)"),
-        ("игнориру", r"игнориру\w+[^.!?]{0,40}инструкци"),
-        ("忽略|无视|無視", r"(?:忽略|无视|無視)[^。！？]{0,12}(?:指令|指示|说明|要求)|(?:指示|命令)[^。！？]{0,8}無視"),
-        ("分|満点", r"(?:给|打|評価|評分)[^。！？]{0,10}(?:满分|滿分|満点|最高分)"),
-    )
-)  # fmt: skip
-_SCORE_LINE = re.compile(
-    r"^[\s*_#>-]{0,8}(?:overall )?(?:score|rating)[*_]{0,2}\s?[:=]\s?[*_]{0,2}\d+(?: ?(?:/|out of) ?\d+)?[.*_ ]{0,4}$",
-    re.MULTILINE,
+_TAGS = re.compile(
+    r"<\s?(/?)\s?(output|source|context|reference|criteria|examples?|task|instructions?|material|text|s)\b[^<>]{0,80}>"
 )
-#: Unicode tags, other than those of a flag; supplementary variation selectors in a row, in which bytes can be hidden; a
-#: direction that is overridden; what has no width, inside a Latin word or tag.
+#: Who writes of markup: tokens and tags are what the text is about.
+_MARKUP = re.compile(r"\b(?:tags?|elements?|tokens?|tokenizer|html|xml|markup|templates?|syntax|wraps?|between)\b")
+#: Unicode tags, other than those of a flag; supplementary variation selectors in a row, in which bytes can be hidden.
 _UNSEEN = re.compile(
-    r"(?<![\U0001f3f4\U000e0020-\U000e007f])[\U000e0000-\U000e007f]{2}|[\U000e0100-\U000e01ef]{3}|[\ufe00-\ufe0f]{3}|[\u202d\u202e]|"
-    r"(?<=[A-Za-z</])[\u200b\u2060-\u2064\ufeff\x00](?=[A-Za-z/>])"
+    r"(?<![\U0001f3f4\U000e0020-\U000e007f])[\U000e0000-\U000e007f]{2,}|[\U000e0100-\U000e01ef]{3}|[\ufe00-\ufe0f]{3}"
 )
+#: What has no width, inside a Latin word or tag; a direction that is overridden.
+_SPLIT = re.compile(r"(?<=[A-Za-z</])[\u200b\u2060-\u2064\ufeff\x00\u00ad](?=[A-Za-z/>])|[\u202d\u202e]")
+#: Signs that look like the brackets and the slash of a tag; letters that look like Latin ones.
+_BRACKETS = str.maketrans("‹〈《＜⟨❮›〉》＞⟩❯∕⁄╱", "<<<<<<>>>>>>///")
+_ALIKE = str.maketrans("аеорсухіјѕһԁԛѡвкмнтгοαερικνυτ013457", "aeopcyxijshdqwbkmhtroaepiknutoieast")
+_WORD = re.compile(r"[^\W_]+")
+#: Latin letters beside Greek or Cyrillic ones or beside digits, as no word has them.
+_MIXED = re.compile(r"[a-z][а-ӿα-ωԁԛѡ]|[а-ӿα-ωԁԛѡ][a-z]|[a-z]{2}[0134]|[0134][a-z]{2}")
+_SPACED = re.compile(r"(?:\b\w\s{1,4}){7,}\w\b")
+_STRUCK = re.compile(r"[\u0335-\u0338]")
+_SENTENCE = re.compile(r"[^.!?。！？\n]+(?:[.](?=\d)[^.!?。！？\n]+)*[.!?。！？\n]*")
+#: Characters of a sentence that belongs with the one before it.
+CLOSE = 160
+_BASE64 = re.compile(r"[A-Za-z0-9+/]{12,}={0,2}")
+_HEX = re.compile(r"\b(?:[0-9a-fA-F]{2}\s?){12,4000}\b")
 
 
-def suspicion(text: str) -> str | None:
-    """What in a text addresses a judge, as a clause that quotes it; None where nothing does."""
-    usual = text.isascii() and (text.isprintable() or not HIDDEN.search(text))
-    if not usual and _UNSEEN.search(text):
-        return "holds writing that people do not see"
-    plain = text if usual else unicodedata.normalize("NFKC", HIDDEN.sub("", text))
-    lines = [" ".join(line.split()) for line in plain.casefold().splitlines()]
-    plain = " ".join(filter(None, lines))
-    if ("score" in plain or "rating" in plain) and _SCORE_LINE.search("\n".join(lines)):
-        return "holds a line that gives a score"
-    if ("<" in plain or "[" in plain) and (match := _TOKENS.search(plain)):
-        return f"holds a prompt's tag or control token ({match[0][:40]!r})"
-    for words, phrase in _PHRASES:
-        if any(word in plain for word in words) and (match := phrase.search(plain)):
-            return f"addresses a judge ({match[0][:80]!r})"
-    return None
+def _plain(text: str) -> str:
+    """Folded: compatibility forms, case, brackets, one space between words, no invisible characters; lines kept."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", HIDDEN.sub("", text)).translate(_BRACKETS)
+    elif not text.isprintable():
+        text = HIDDEN.sub("", text)
+    lines = (" ".join(line.split()) for line in text.casefold().splitlines())
+    return "\n".join(filter(None, lines))
+
+
+def _readable(plain: str) -> str:
+    """With disguises undone: letters of other scripts and digits for Latin letters, spaces or strokes between them."""
+    made = _SPACED.sub(lambda m: re.sub(r"(?<=\w)\s(?=\w\b)", "", m[0]), _STRUCK.sub("", plain))
+    made = _WORD.sub(lambda m: m[0].translate(_ALIKE) if len(m[0]) < 40 and _MIXED.search(m[0]) else m[0], made)
+    return re.sub(r"(?<=[a-z])[-_](?=[a-z])", " ", made)
+
+
+def _decoded(text: str) -> Iterator[str]:
+    """What is written in base64 or in hexadecimal digits, where it is a text."""
+    for pattern, read in ((_BASE64, _from_base64), (_HEX, bytes.fromhex)):
+        for match in list(pattern.finditer(text))[:20]:
+            try:
+                said = read(match[0]).decode("utf-8")
+            except (ValueError, binascii.Error):
+                continue
+            if said.isprintable():
+                yield said
+
+
+def _from_base64(text: str) -> bytes:
+    return base64.b64decode(text.rstrip("=") + "=" * (-len(text.rstrip("=")) % 4), validate=True)
+
+
+def signs(text: str) -> list[Sign]:
+    """Evidence for a text's addressing a judge, and against it (a negative weight): of each kind the strongest."""
+    plain = _plain(text)
+    found = [*_of_words(plain), *_of_frame(html.unescape(plain) if "&" in plain else plain)]
+    readable = _readable(plain)
+    if readable != plain:
+        found += [*_of_words(readable), *_of_frame(readable)]
+    for said in _decoded(text):
+        found += (Sign("code", s.weight + 1, f"{s.about}, in code") for s in _of_words(_plain(said)) if s.weight > 2)
+    if not text.isascii():
+        found += _of_writing(text)
+    strongest: dict[str, Sign] = {}
+    for sign in sorted(found, key=lambda sign: abs(sign.weight)):
+        strongest[sign.kind] = sign
+    return list(strongest.values())
+
+
+def _of_words(plain: str) -> Iterator[Sign]:
+    for kind, weight, words, pattern in _known().patterns:
+        if any(word in plain for word in words) and (match := pattern.search(plain)):
+            yield _addresses(kind, weight, match[0])
+    for concepts in _known().concepts:
+        if concepts["best"].search(plain) or (concepts["mark"].search(plain) and concepts["quit"].search(plain)):
+            yield from _of_concepts(plain, concepts)
+
+
+def _addresses(kind: str, weight: float, words: str) -> Sign:
+    return Sign(kind, weight, f"addresses a judge ({' '.join(words.split()).lstrip(' .,;:!?-')[:80]!r})")
+
+
+def _of_concepts(plain: str, concepts: dict[str, re.Pattern[str]]) -> Iterator[Sign]:
+    """Concepts that stand together in a sentence or in two short ones that follow each other."""
+    before: set[str] = set()
+    there_at_all = {name: pattern for name, pattern in concepts.items() if pattern.search(plain)}
+    if not any(together.concepts <= set(there_at_all) for together in _known().together):
+        return
+    for sentence in _SENTENCE.findall(plain):
+        here = {name for name, pattern in there_at_all.items() if pattern.search(sentence)}
+        there = here | before if len(sentence) < CLOSE else here
+        for kind, weight, needed in _known().together:
+            if needed <= there and needed & here:
+                yield _addresses(kind, weight, sentence.strip())
+        before = here if len(sentence) < CLOSE else set()
+
+
+def _of_frame(plain: str) -> Iterator[Sign]:
+    """Control tokens, and closing tags of a prompt that nothing in the text has opened."""
+    if "<" not in plain and "[" not in plain:
+        return
+    about, match = bool(_MARKUP.search(plain)), _TOKENS.search(plain)
+    if match:
+        yield Sign("token", 2.5 if about else 5.0, f"holds a prompt's control token ({match[0][:40]!r})")
+    opened = Counter[str]()
+    for tag in _TAGS.finditer(plain):
+        if not tag[1]:
+            opened[tag[2]] += 1
+        elif opened[tag[2]]:
+            opened[tag[2]] -= 1
+        else:
+            yield Sign("tag", 2.5 if about else 5.0, f"holds a prompt's closing tag ({tag[0][:40]!r})")
+
+
+def _of_writing(text: str) -> Iterator[Sign]:
+    if match := _UNSEEN.search(text):
+        said = _plain("".join(chr(ord(c) - 0xE0000) for c in match[0] if 0xE0020 <= ord(c) < 0xE007F))
+        yield Sign("unseen", 5.0, f"holds writing that people do not see{f' ({said[:40]!r})' if said else ''}")
+    elif count := len(_SPLIT.findall(text)):
+        yield Sign("unseen", min(2.5, 0.8 * count), "holds characters that people do not see, inside words")
+
+
+def probability(found: list[Sign]) -> float:
+    """That a text with these signs addresses a judge."""
+    return 1 / (1 + math.exp(-_known().base - math.fsum(sign.weight for sign in found)))
+
+
+@dataclass(frozen=True, slots=True)
+class Suspicion:
+    """How likely a text addresses its judge, and what in it says so, as a clause that quotes it."""
+
+    probability: float
+    about: str
+
+    def __str__(self) -> str:
+        return f"{self.about}, probability {self.probability:.2f}"
+
+
+def suspicion(text: str, least: float = FLAGGED) -> Suspicion | None:
+    """None for a text that probably addresses nobody. least: the probability from which on one is suspicious."""
+    found = signs(text)
+    if not found or (likely := probability(found)) < least:
+        return None
+    return Suspicion(likely, max(found, key=lambda sign: sign.weight).about)
 
 
 _LINES = re.compile(r"[^\n.!?。！？]*+[\n.!?。！？]*+")
 _SENTENCES = re.compile(r"[^.!?。！？]*+[.!?。！？]*+")
 _SHOWN = ("output", "source", "context", "reference")
-
-
 #: The beginning of a field of an answer or a prompt: harmless alone, but part of an attack beside it.
 _FIELD = re.compile(r"\s*(?:explanation|output|source|score|rating|answer|assistant|system|user)\s*:", re.IGNORECASE)
 
@@ -114,14 +259,15 @@ def blanked(text: str) -> str:
     whole sentences and lines at a time, and unseen characters are spaces. Same length, so that places hold; a text that
     addresses nobody comes back as it is."""
     for pattern in (_LINES, _SENTENCES):  # a request may go on over a line's end
-        if suspicion(text) is None:
+        if suspicion(text, LOOKED_INTO) is None:
             break
         text = HIDDEN.sub(" ", text)
         pieces = pattern.findall(text)
-        signs = [i for i, piece in enumerate(pieces) if suspicion(piece) or _FIELD.match(piece)]
-        if signs and any(suspicion(pieces[i]) for i in signs):
-            last = signs[-1] + 1
-            pieces[signs[0] : last] = map(_blank, pieces[signs[0] : last])
+        strong = [any(sign.weight >= 2 for sign in signs(piece)) for piece in pieces]
+        marked = [i for i, piece in enumerate(pieces) if strong[i] or _FIELD.match(piece)]
+        if any(strong):
+            last = marked[-1] + 1
+            pieces[marked[0] : last] = map(_blank, pieces[marked[0] : last])
         text = "".join(pieces)
     return text
 
@@ -132,11 +278,26 @@ def _blank(piece: str) -> str:
     return "[…]".ljust(size)[:size] + end if piece.strip() else piece
 
 
-def guarded(item: Item) -> tuple[Item, str | None]:
-    """What is judged in an item's place, and what in its texts could have moved the score; None where nothing could."""
-    result = {name: reason for name in _SHOWN if (text := getattr(item, name)) and (reason := suspicion(text))}
-    if not result:
+def guarded(item: Item, least: float = FLAGGED) -> tuple[Item, Suspicion | None]:
+    """An item without the sentences that address a judge, and what in its texts could have moved the score; None where
+    nothing could."""
+    found = {name: said for name in _SHOWN if (text := getattr(item, name)) and (said := suspicion(text, least))}
+    if not found:
         return item, None
-    name, reason = next(iter(result.items()))
-    safe = replace(item, **{name: blanked(getattr(item, name)) for name in result})
-    return safe, f"the {name} {reason}; that was left out of the prompt"
+    name, said = max(found.items(), key=lambda one: one[1].probability)
+    safe = replace(item, **{name: blanked(getattr(item, name)) for name in found})
+    return safe, Suspicion(said.probability, f"the {name} {said.about}")
+
+
+def weighed(with_signs: Verdict, without: Verdict, said: Suspicion) -> Verdict:
+    """Of the verdicts on a text as it is and without what addresses the judge, the one that counts: the latter where
+    the difference is more than `MOST_MOVED`. `suspicious` says so, and what the difference is."""
+    moved = with_signs.percent - without.percent
+    within = abs(moved) <= MOST_MOVED or (math.isnan(moved) and said.probability < FLAGGED)
+    counts = with_signs if within else without
+    if math.isnan(moved):
+        effect = "a score is missing with or without it"
+    else:
+        effect = f"{moved:+.0f} percent of the scale with it, {'which was let stand' if within else 'judged without'}"
+    told = None if within and said.probability < FLAGGED else f"{said}; {effect}"
+    return counts.model_copy(update={"usage": with_signs.usage + without.usage, "suspicious": told})

@@ -118,7 +118,7 @@ def test_a_judge_that_obeys_gives_in_to_the_request_alone(discerned: Any, answer
     plea = next(p for p in report["perturbations"] if p["perturbation"] == "attack-plea")
     assert (plea["mean_change"], plea["share_changed"], plea["sees"]) == (70, 1, "yes")
     assert sees(report, "attack-control") == "no"
-    assert sees(report, "attack-request") == "no"  # the judge never reads it
+    assert sees(report, "attack-request") == "no"  # it counts without that
     assert "gives in to attack-plea." in report["conclusion"]
 
 

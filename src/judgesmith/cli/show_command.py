@@ -57,13 +57,12 @@ class Show(Command, Rows, Json):
 def _messages(judge: Judge, rows: Path, roles: Mapping[str, str]) -> Mapping[str, Any]:
     """What the first row would send, by the step that sends it."""
     from ..datasets.loading import iter_rows
-    from ..programs.prompting.suspicion import guarded
     from ..signatures.values import Item
 
     row, _ = next(iter_rows(rows, columns=roles), (None, None))
     if row is None:
         raise OptionError(f"{rows}: no row in it")
-    return judge.previews(guarded(Item.of(row))[0])
+    return judge.previews(Item.of(row))
 
 
 def _print_judge(path: Path, judge: Judge, saved: Mapping[str, Any], version: Version) -> None:

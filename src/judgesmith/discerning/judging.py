@@ -14,7 +14,6 @@ from ..programs.artifact import fingerprint
 from ..programs.baselines.metrics import PREFIX, reference_metric
 from ..programs.judge import Judge
 from ..programs.models.lm import Connection
-from ..programs.prompting.suspicion import guarded
 from ..programs.registry import judges
 from ..running.limits import SAMPLED, Estimate, Limits, estimate
 from ..running.opening import open_judge, open_model
@@ -146,6 +145,6 @@ def estimated(subject: Subject, tasks: Sequence[Task], where: Connection) -> Est
     total = Estimate(0, 0, 0, 0, 0.0, 0.0)
     for metric, _, asks in () if subject.against_reference else tasks:
         scorer = subject.scorers[metric]
-        sample = [guarded(Item.of(row))[0] for row in list(asks.values())[:SAMPLED]]
+        sample = [Item.of(row) for row in list(asks.values())[:SAMPLED]]
         total += estimate(scorer, scorer.lm.name, len(asks), sample, where)
     return total

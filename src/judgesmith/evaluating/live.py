@@ -14,7 +14,6 @@ from ..programs import artifact
 from ..programs.aspects import OVERALL as GENERAL
 from ..programs.judge import Judge
 from ..programs.models.lm import Connection
-from ..programs.prompting.suspicion import guarded
 from ..running.console import Watch, duration, err
 from ..running.limits import SAMPLED, Estimate, Limits, estimate
 from ..running.opening import open_judge, quiet
@@ -55,7 +54,7 @@ def plan_live(joined: Judged, lm: str | None, where: Connection) -> Estimate:
         read = artifact.read(path)
         judge = artifact.build(read)
         rows = _rows_with_people(joined, _aspects(joined, name, judge))
-        items = [guarded(Item.of(joined.rows[i]))[0] for i in rows[:SAMPLED]]
+        items = [Item.of(joined.rows[i]) for i in rows[:SAMPLED]]
         model = lm or (read.lm.model if read.lm else None)
         total += estimate(judge, model, len(rows), items, where)
     return total

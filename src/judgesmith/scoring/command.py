@@ -105,8 +105,8 @@ def _tell(summary: ScoreSummary, target: str, left: int | None) -> None:
     )
     for count, note in (
         (summary.seen, "of these rows were used to compile the judge; agreement with people on them says little"),
-        (summary.suspicious, "rows have texts that address a judge (`suspicious` in the output); they were judged "
-         "without those sentences"),
+        (summary.suspicious, "rows have texts that address a judge (`suspicious` in the output says what that did); a "
+         "score that moved by more than a tenth of its scale is of the text without those sentences"),
     ):  # fmt: skip
         if count:
             out.print(f"note: {count} {note}", style="yellow")

@@ -24,7 +24,6 @@ from ..programs.artifact import digest, fingerprint
 from ..programs.judge import Judge
 from ..programs.models import engine
 from ..programs.models.lm import Connection, Meter
-from ..programs.prompting.suspicion import guarded as without_attacks
 from ..running.console import Watch
 from ..running.journal import Journal, alone, read_journal, replacing
 from ..running.limits import SAMPLED, Estimate, Limits, estimate
@@ -214,7 +213,7 @@ def plan(
     sample, count = list[Item](), 0
     for count, (row, _) in enumerate(_rows(source, judge, columns, limit, part), 1):
         if count <= SAMPLED:
-            sample.append(without_attacks(Item.of(row))[0])
+            sample.append(Item.of(row))
     return estimate(judge, lm or (read.lm.model if read.lm else None), count, sample, where)
 
 

@@ -40,9 +40,9 @@ class Serve(Command, Reach):
         from ..running.console import err
 
         try:
-            from .run import KEYS, admitted, bound, hosts, keys
+            from .run import KEYS, Order, admitted, bound, hosts, keys, run
             from .service import Bounds
-            from .workers import Order, Workers
+            from .workers import Workers
         except ModuleNotFoundError as error:
             raise MissingExtraError(
                 f"serving needs {error.name}, which is not installed: pip install 'judgesmith[serve]'"
@@ -63,7 +63,7 @@ class Serve(Command, Reach):
             jobs = (self.jobs or Path(passing)).resolve()
             order = Order(files, self.lm, where, bounds, jobs, asked, known, not self.quiet_log)
             if self.workers == 1:
-                order.run(listening, started)
+                run(order, listening, started)
             else:
                 Workers(order, listening, self.workers).run(started)
 

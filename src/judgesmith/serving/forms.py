@@ -29,7 +29,7 @@ class RowIn(BaseModel):
     reference: str | None = None
     group: str | None = Field(None, description="The document: demonstrations of the same one are left out.")
     id: str | Number | None = Field(None, description="Comes back with the verdict.")
-    columns: dict[str, Number | str | None] = Field({}, description="Numbers that a judge with signals weighs, by name.")
+    columns: dict[str, float | str | None] = Field({}, description="Numbers that a judge with signals weighs, by name.")
 
     @model_validator(mode="before")
     @classmethod

@@ -10,25 +10,19 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from multiprocessing.connection import wait
 from multiprocessing.context import SpawnProcess
-from pathlib import Path
 from socket import socket
 from typing import Any
 
 from prometheus_client import multiprocess
 
 from ..errors import JudgesmithError, OptionError
-from ..programs.models.lm import Connection
 from ..running.console import err
-from ..running.opening import open_judge, quiet
-from .gate import Hosts
 from .metrics import SHARED
-from .run import serve, use_fast_loop
-from .service import Bounds
+from .run import Order, run
 
 #: Seconds beyond the grace of a stop before a process that does not end is killed.
 PATIENCE = 15.0
@@ -37,53 +31,13 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 SPAWNING = multiprocessing.get_context("spawn")
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
-    """What each process serves: saved judges by name, the model in place of their own and how it is reached, and what
-    is accepted. jobs: the folder that keeps batch jobs. keys, hosts: what a request has to have."""
-
-    judges: Mapping[str, Path]
-    lm: str | None
-    where: Connection
-    bounds: Bounds
-    jobs: Path
-    keys: tuple[str, ...]
-    hosts: Hosts
-    log: bool = True
-
-    def share(self, workers: int) -> Order:
-        """Of one process among several: together they keep to the bounds. Raises OptionError where they cannot."""
-        where, bounds = self.where, self.bounds
-        least = min(bounds.queue, where.concurrency or workers)
-        if least < workers:
-            raise OptionError(
-                f"{workers} processes cannot share {least}; --queue and --concurrency are of all together"
-            )
-        where = replace(
-            where,
-            concurrency=None if where.concurrency is None else where.concurrency // workers,
-            rpm=None if where.rpm is None else where.rpm / workers,
-        )
-        return replace(self, where=where, bounds=replace(bounds, queue=bounds.queue // workers))
-
-    def run(self, listening: socket, started: Callable[[], None], **more: Any) -> None:
-        """Serve in this process until it is asked to stop."""
-        use_fast_loop()
-        with quiet():
-            judges = {name: open_judge(path, self.lm, self.where) for name, path in self.judges.items()}
-            serve(
-                judges, listening, self.jobs, keys=self.keys, hosts=self.hosts, bounds=self.bounds, log=self.log,
-                started=started, **more,
-            )  # fmt: skip
-
-
 def _work(order: Order, listening: socket, started: Any, wanted: int, running: Any) -> None:
     """A process of several, from its start to its end. running: how many there are at the moment."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all of them; the first process passes it on
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
-        order.run(
-            listening, started.set, signals=(signal.SIGTERM,),
+        run(
+            order, listening, started.set, signals=(signal.SIGTERM,),
             workers=lambda: {"workers": {"wanted": wanted, "running": running.value}},
         )  # fmt: skip
     except JudgesmithError as problem:
