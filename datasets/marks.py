@@ -5,11 +5,13 @@ poor/good/excellent."""
 from __future__ import annotations
 
 import re
+import tomllib
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from importlib.resources import files
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -25,57 +27,10 @@ def word_set(words: str, apart: str | None = None) -> frozenset[str]:
     return frozenset(words.split(apart))
 
 
+WORDS: dict[str, Any] = tomllib.loads(files(__package__).joinpath("marks.toml").read_text(encoding="utf-8"))
 #: Contents of a cell without a rating.
-UNRATED = word_set(
-    "n/a|na|#n/a|nan|none|null|nil|-|–|—|--|?|skip|skipped|not rated|unrated|unsure|not sure|don't know|tbd|todo"
-    "|pending|not applicable|no rating|no answer",
-    "|",
-)
-
-#: Two sides of one decision, the worse first; each with the words people write for it.
-_PAIRS = (
-    ("fail|failed|fails|failure", "pass|passed|passes"),
-    ("false|f|0", "true|t|1"),
-    ("no|n", "yes|y"),
-    ("incorrect|wrong", "correct|right"),
-    ("reject|rejected|disapproved", "accept|accepted|approve|approved"),
-    (
-        "👎|thumbs down|thumb down|thumbsdown|:thumbsdown:|:-1:|-1|down|downvote|downvoted|dislike|disliked",
-        "👍|thumbs up|thumb up|thumbsup|:thumbsup:|:+1:|+1|1|up|upvote|upvoted|like|liked",
-    ),
-    ("❌|✗|✘|✖|☒|⛔|🔴", "✅|✓|✔|☑|🟢"),
-    ("bad", "good"),
-    ("unacceptable|not acceptable", "acceptable"),
-    ("unsafe|not safe", "safe"),
-    ("irrelevant|not relevant", "relevant"),
-    ("unhelpful|not helpful", "helpful"),
-    ("hallucinated|unfaithful|not faithful", "factual|faithful"),
-    ("negative", "positive"),
-)
-#: Ordered words, the worst first.
-_LADDERS = (
-    ("bad", "ok|okay|fair|so-so|average|neutral|mediocre|acceptable|medium", "good"),
-    ("poor", "fair|ok|okay|average|acceptable", "good"),
-    ("negative", "neutral|mixed", "positive"),
-    ("low", "medium|moderate|mid|med", "high"),
-    ("no", "partially|partly|partial|somewhat|maybe|borderline", "yes"),
-    ("fail|failed", "partial|borderline|partially|needs work", "pass|passed"),
-    ("incorrect|wrong", "partially correct|partly correct|partial", "correct|right"),
-    ("irrelevant|not relevant", "partially relevant|somewhat relevant|partly relevant", "relevant|highly relevant"),
-    ("disagree", "neutral|neither agree nor disagree", "agree"),
-    ("poor", "fair", "good", "excellent"),
-    ("poor", "fair", "good", "very good", "excellent"),
-    (
-        "very bad|very poor|terrible|awful|horrible", "bad|poor",
-        "ok|okay|average|fair|neutral|acceptable|medium|so-so",
-        "good", "very good|excellent|great|perfect|outstanding",
-    ),
-    (
-        "strongly disagree", "disagree|somewhat disagree", "neutral|neither agree nor disagree|undecided",
-        "agree|somewhat agree", "strongly agree",
-    ),
-    ("very dissatisfied", "dissatisfied", "neutral|neither", "satisfied", "very satisfied"),
-)  # fmt: skip
+UNRATED = word_set(WORDS["unrated"], "|")
+_TABLES = (WORDS["pairs"], WORDS["ladders"])
 
 #: More distinct words than these are not treated as a rating scale.
 _MOST_WORDS = 9
@@ -126,7 +81,7 @@ class Marks:
             return cls()
         ways = (_numbers, _stars, _fractions, _numbered)
         result = [made for way in ways if (made := way(words)) is not None]
-        result += [made for table in (_PAIRS, _LADDERS) if (made := _ladder(words, table)) is not None]
+        result += [made for table in _TABLES if (made := _ladder(words, table)) is not None]
         # What reads most of the cells; of equals the first. The others are problems, a row each.
 
         def read(made: Marks) -> int:

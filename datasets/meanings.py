@@ -7,32 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..conversation import parsed
-from .marks import Marks, folded, named_scale, unrated, word_set
+from .marks import WORDS, Marks, folded, named_scale, unrated, word_set
 
 Records = Sequence[Mapping[str, Any]]
 
-_WORDS = {
-    "output": word_set(
-        "output response answer reply summary completion generation generated translation candidate prediction bot "
-        "assistant ai llm chatbot hypothesis"
-    ),
-    "source": word_set(
-        "source input question prompt query article document instruction instructions request user customer task "
-        "ticket message"
-    ),
-    "context": word_set("context contexts passages passage retrieved knowledge evidence chunks"),
-    "reference": word_set("reference gold expected ideal correct"),
-}
-#: Words of columns that hold something about a text.
-_ABOUT = word_set(
-    "id type length count time date timestamp score rating label url link name email tokens cost latency language "
-    "rate comment comments notes note feedback reason rationale explanation justification why"
-)
-#: Words by which a column is likely to be the score, where its values could be one.
-_SCORE_WORDS = word_set(
-    "score rating rate rated grade label verdict quality stars star thumbs thumb feedback pass passed result correct "
-    "good evaluation judgement judgment vote value acceptable ok helpful satisfaction"
-)
+_NAMES = {what: word_set(words) for what, words in WORDS["columns"].items()}
+_WORDS = {role: _NAMES[role] for role in ("output", "source", "context", "reference")}
+#: Words of columns that hold something about a text, and by which a column is likely to be the score, where its values
+#: could be one.
+_ABOUT, _SCORE_WORDS = _NAMES["about"], _NAMES["score"]
 
 
 def guessed(records: Records, names: Sequence[str], taken: Mapping[str, str]) -> dict[str, str]:

@@ -8,26 +8,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..conversation import judged
-from .marks import folded, unrated, word_set
+from .marks import WORDS, folded, unrated, word_set
 
 #: Column names of the two sides, and what a winner is called.
 _SIDE = re.compile(r"(?P<what>.*?)_?(?P<side>a|b|1|2|left|right|first|second|chosen|rejected)")
 _SIDES = {"a": 0, "1": 0, "left": 0, "first": 0, "chosen": 0, "b": 1, "2": 1, "right": 1, "second": 1, "rejected": 1}
 _OPPOSITE = {"a": "b", "1": "2", "left": "right", "first": "second", "chosen": "rejected"}
-_OUTPUTS = word_set(
-    "output response answer summary completion candidate translation text generation reply option model_response "
-    "assistant conversation messages"
-) | {""}
+_OUTPUTS = word_set(WORDS["preferences"]["outputs"]) | {""}
 _SYSTEMS = frozenset({"model", "system", "model_name", "model_id"})
-_WINNERS = (
-    "winner", "preference", "preferred", "choice", "vote", "verdict", "better", "win", "label", "human_preference",
-    "annotator_preference", "selected", "rating", "result",
-)  # fmt: skip
-_TIES = word_set(
-    "tie|tied|draw|equal|same|both|neither|no preference|both good|both bad|tie (bothbad)|tie (both bad)|bothbad"
-    "|c|0|0.5|=|equally good|about the same",
-    "|",
-)
+_WINNERS = tuple(WORDS["preferences"]["winners"])
+_TIES = word_set(WORDS["preferences"]["ties"], "|")
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ..conversation import parsed
 from ..errors import LabelsError, OptionError
 from ..rows import ROLES as TEXT_ROLES
-from ..rows import as_text, folded_name, is_missing, source_key, texts
+from ..rows import as_text, folded_name, is_missing, named_roles, source_key, texts
 from .duplicates import merge
 from .marks import NUMBER, Kind, Marks, named_scale, unrated
 from .meanings import guessed, likely_scores
@@ -28,27 +28,7 @@ OVERALL = "overall"
 _Cells: TypeAlias = Sequence[tuple[str, Any]]
 
 #: Role -> names of its column, best first: the texts (`judgesmith.rows`), then what people said of them.
-ROLES: dict[str, tuple[frozenset[str], ...]] = TEXT_ROLES | {
-    role: tuple(frozenset(tier.split()) for tier in tiers)
-    for role, tiers in {
-        "scores": ("scores",),
-        "score": (
-            "score",
-            "rating human human_score human_rating label overall gold gold_score mos grade",
-            "stars thumbs vote feedback verdict quality passed correct is_correct",
-        ),
-        "rater": (
-            "rater annotator reviewer",
-            "rater_id annotator_id reviewer_id worker worker_id labeler labeller grader assessor rated_by annotated_by"
-            " reviewed_by completed_by rater_name annotator_name reviewer_name",
-            "email email_address",
-        ),
-        "output_a": (),
-        "output_b": (),
-        "winner": (),
-        "chosen_by": ("chosen_by",),
-    }.items()
-}
+ROLES = TEXT_ROLES | named_roles("ratings")
 _ASPECT_COLUMN = re.compile(r"scores?[._](?P<aspect>.*\D.*)", re.IGNORECASE)
 _RATER_COLUMN = re.compile(r"(?:rater|annotator|worker|human|score|rating)[ _.-]?\d+", re.IGNORECASE)
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import random
 import re
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from importlib.resources import files
 from typing import ClassVar, Literal
 
 import sentencex  # type: ignore[import-untyped,unused-ignore]
@@ -30,6 +32,11 @@ Need = Literal["others", "wrong", "lm", "english"]
 DHP = "DHP benchmark (Wang et al. 2024), Tables 1 and 2"
 WORD = re.compile(r"\w+(?:['’.,:-]\w+)*")
 _LOWEST = 2.0  # letters that must be left for every one that is changed
+
+
+def kept(name: str) -> dict[str, dict[str, str]]:
+    """What a file of this folder (.toml) says."""
+    return tomllib.loads(files(__package__).joinpath(name).read_text(encoding="utf-8"))
 
 
 class Unperturbable(JudgesmithError):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Mapping
 
-from .base import Degree, Material, Unperturbable, like, replace_spots, several_sentences, split_space, spots_of
+from .base import Degree, Material, Unperturbable, kept, like, replace_spots, several_sentences, split_space, spots_of
 from .registry import rule
 
 _OTHER_MARKS = (
@@ -39,18 +38,7 @@ def case(text: str, degree: Degree, rng: random.Random, material: Material) -> s
     return text.lower()
 
 
-#: Words that may be exchanged in nearly every sentence; each keeps its place in the grammar.
-SYNONYMS: Mapping[str, str] = {
-    "big": "large", "huge": "enormous", "quickly": "rapidly", "rapidly": "quickly", "nearly": "almost",
-    "almost": "nearly", "maybe": "perhaps", "perhaps": "maybe", "often": "frequently", "frequently": "often",
-    "buy": "purchase", "bought": "purchased", "began": "started", "whole": "entire", "entire": "whole",
-    "cheap": "inexpensive", "inexpensive": "cheap", "expensive": "costly", "costly": "expensive",
-    "located": "situated", "situated": "located", "movie": "film", "although": "though", "until": "till",
-    "usually": "normally", "immediately": "at once", "regarding": "concerning", "approximately": "roughly",
-    "correctly": "properly", "whilst": "while", "someone": "somebody", "somebody": "someone",
-    "everyone": "everybody", "everybody": "everyone", "anyone": "anybody", "anybody": "anyone",
-    "particularly": "especially", "especially": "particularly", "additionally": "moreover", "wants": "wishes",
-}  # fmt: skip
+SYNONYMS = kept("english.toml")["synonyms"]
 _WORD = re.compile(
     r"(?P<before>\b(?:an?|so|even|only|as|too)\s+)?(?P<word>\b[^\W\d_]+(?:['’][^\W\d_]+)?)", re.IGNORECASE
 )

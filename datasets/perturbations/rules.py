@@ -11,6 +11,7 @@ from .base import (
     Degree,
     Material,
     Unperturbable,
+    kept,
     letters,
     like,
     replace_by_degree,
@@ -18,7 +19,7 @@ from .base import (
     several_sentences,
     split_space,
     spots_of,
-)
+)  # fmt: skip
 from .registry import rule
 
 #: Neighbours on a QWERTY keyboard. Our own small table: the package of that name on PyPI that the paper used seeds the
@@ -102,13 +103,7 @@ def word_deletion(text: str, degree: Degree, rng: random.Random, material: Mater
     return text[: words[first].start()] + text[words[first + k - 1].end() :]
 
 
-_WRONG_FORM = {
-    "is": "are", "are": "is", "was": "were", "were": "was", "has": "have", "have": "has", "does": "do", "do": "does",
-    "this": "these", "these": "this", "those": "that", "he": "him", "she": "her", "they": "them", "we": "us",
-    "him": "he", "them": "they", "us": "we", "i": "me", "me": "I", "a": "an", "an": "a", "in": "at", "on": "of",
-    "at": "from", "for": "to", "of": "on", "by": "of", "with": "at", "from": "at", "much": "many", "many": "much",
-    "goes": "go", "says": "say", "gets": "get", "makes": "make", "takes": "take", "its": "it", "their": "they",
-}  # fmt: skip
+_WRONG_FORM = kept("english.toml")["wrong_form"]
 
 
 @rule(

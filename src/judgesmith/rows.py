@@ -10,54 +10,27 @@ import hashlib
 import json
 import math
 import re
+import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, time
 from functools import lru_cache
+from importlib.resources import files
 from numbers import Number
 from typing import Any
 
 from .conversation import judged, parsed, passages, rendered
 from .errors import OptionError
 
-# Role -> names of its column, best first. Within one tier all names are equally good, so two hits are ambiguous.
-# "text" and "history" come last because what they mean depends on the other columns.
-ROLES: dict[str, tuple[frozenset[str], ...]] = {
-    role: tuple(frozenset(tier.split()) for tier in tiers)
-    for role, tiers in {
-        "id": ("id", "row_id uid example_id sample_id"),
-        "output": (
-            "output",
-            "response summary answer candidate hypothesis prediction generation generated generated_text completion"
-            " model_output system_output output_text translation hyp",
-            "reply model_response model_answer assistant_response ai_response bot_response bot_answer generated_answer"
-            " generated_response",
-            "text",
-        ),
-        "source": (
-            "source",
-            "input document article prompt question src instruction query source_text input_text",
-            "user_input user_query user_question user_message",
-            "text history dialogue",
-        ),
-        "context": (
-            "context",
-            "knowledge fact facts background evidence",
-            "history dialogue_history",
-            "contexts retrieved_contexts retrieved_context retrieved_documents retrieved_passages passages documents"
-            " chunks",
-        ),
-        "reference": (
-            "reference",
-            "ref gold_summary gold_answer gold_output reference_summary reference_text reference_output ground_truth",
-        ),
-        "system": ("system", "model system_id system_name model_id model_name"),
-        "doc_id": ("doc_id", "document_id input_id docid source_id prompt_id"),
-        "group": ("group", "group_id"),
-        "messages": ("messages", "conversation conversations chat chat_history message_history"),
-    }.items()
-}
+
+def named_roles(part: str) -> dict[str, tuple[frozenset[str], ...]]:
+    """Role -> names of its column, best first: of `texts`, or of `ratings`, what people said of them."""
+    read = tomllib.loads(files(__package__).joinpath("roles.toml").read_text(encoding="utf-8"))
+    return {role: tuple(frozenset(tier.split()) for tier in tiers) for role, tiers in read[part].items()}
+
+
+ROLES = named_roles("texts")
 #: Names of people's score, best first; without one, the only number that is no input and has no other role.
 HUMAN = ("score", "human", "human_score", "rating", "label", "gold")
 #: Names of a context that is a list of passages.

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from json_lines import Rows, lines
 from patience import HANG
+from tables import table
 
 import judgesmith
 
@@ -131,27 +132,7 @@ def settled(server: Any) -> bool:
 
 @pytest.mark.parametrize(
     ("arguments", "parts"),
-    [
-        (["compile", "none.jsonl"], ["LabelsError", "no such file"]),
-        (["compile", "rows.jsonl", "--columns", "output"], ["OptionError", "ROLE=NAME"]),
-        (["compile", "rows.jsonl", "--scale", "1", "5"], ["LabelsError", "is outside 1..5", "--scale"]),
-        (["compile", "rows.jsonl", "--aspect", "fluency"], ["LabelsError", "fluency"]),
-        (["compile", "rows.jsonl", "--heldout", "1.5"], ["OptionError", "between 0 and 1"]),
-        (["compile", "rows.jsonl", "--criteria", "none.txt"], ["OptionError", "none.txt"]),
-        (["compile", "rows.jsonl", "--variant", "vague"], ["OptionError", "variant", "'vague'"]),
-        (["compile"], ["which labels?", "--no-labels"]),
-        (["compile", "rows.jsonl", "--lm", ""], ["OptionError", "no language model", "--lm"]),
-        (["compile", "rows.jsonl", "--lm", "nonsense/model"], ["ModelError", "nonsense/model"]),
-        (["compile", "rows.jsonl", "--lm", "ollama_chat/llama3"], ["ModelError", "Ollama"]),
-        (["compile", "rows.jsonl", "--api-base", "localhost:8000"], ["OptionError", "not an http(s) address"]),
-        (["compile", "rows.jsonl", "-o", "/proc/none/judge.json"], ["OptionError", "cannot be written"]),
-        (["compile", "rows.jsonl", "-o", "."], ["OptionError", "is a folder"]),
-        (["compile", "rows.jsonl", "-o", "rows.jsonl"], ["OptionError", "is an input of this command"]),
-        (["score", "rows.jsonl"], ["Missing option", "--judge"]),
-        (["score", "rows.jsonl", "--judge", "none.json"], ["ArtifactError", "no such file"]),
-        (["score", "rows.jsonl", "--judge", "rows.jsonl"], ["ArtifactError", "is not a judge"]),
-        (["show", "judge.json", "--prompt", "none.jsonl"], ["LabelsError", "no such file"]),
-    ],
+    table(__file__, "wrong_words"),
     ids=lambda value: " ".join(value) if isinstance(value, list) and len(value) > 1 else None,
 )
 def test_what_cannot_be_is_one_line(

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from json_lines import write
+from tables import table
 
 from judgesmith.datasets.spans import SEVERITIES, Span, _token_places, read_spans
 from judgesmith.errors import LabelsError
@@ -90,28 +91,7 @@ def test_several_people(spans_file) -> None:
 
 @pytest.mark.parametrize(
     ("record", "words"),
-    [
-        ({"errors": []}, '"id" is missing'),
-        ({"id": "a"}, '"errors" must be a list'),
-        ({"id": "a", "errors": ["x"]}, "an error must be an object, not str"),
-        ({"id": "a", "errors": [{"start": 2}]}, "end is None; a place needs whole numbers"),
-        ({"id": "a", "errors": [{"start": "2", "end": 3}]}, "start is '2'"),
-        ({"id": "a", "errors": [{"start": True, "end": 3}]}, "start is True"),
-        ({"id": "a", "errors": [{"start": 5, "end": 99}]}, "characters 5..99 do not lie in the 30 of the text"),
-        ({"id": "a", "errors": [{"start": 5, "end": 4}]}, "do not lie"),
-        ({"id": "a", "errors": [{"start": 5, "end": 9, "text": "food"}]}, "are \"ub's\" and not 'food'"),
-        ({"id": "a", "errors": [{"start": 0, "end": 1, "severity": 6}]}, "severity 6 is neither"),
-        ({"id": "a", "errors": [{"start": 0, "end": 1, "severity": "awful"}]}, "severity 'awful' is neither"),
-        ({"id": "a", "errors": [{"start": 0, "end": 1, "severity": [1]}]}, "neither a number from 1 to 5"),
-        ({"id": "a", "output": "The bar.", "errors": []}, "they differ from character 4 on"),
-        ({"id": "a", "errors": [{"target": "The <v>bar</v>."}]}, "they differ from character 4 on"),
-        ({"id": "a", "tokenized": "The bar .", "errors": []}, "are not the words of the text"),
-        ({"id": "a", "tokenized": TEXT, "errors": [{"start": 0, "end": 1}]},
-         "tokens 0..1 are not among the 6; they count"),
-        ({"id": "a", "tokenized": TEXT, "errors": [{"start": 1, "end": 1, "tokens": "food"}]},
-         "are 'The' and not 'food'"),
-        ({"id": "b", "errors": [{"start": 0, "end": 1}]}, "the text of 'b' is not known"),
-    ],
+    table(__file__, "wrong_spans"),
 )  # fmt: skip
 def test_a_wrong_record_is_refused_with_its_place(spans_file, record: dict[str, object], words: str) -> None:
     path = spans_file({"id": "first", "output": "x", "errors": []}, record)

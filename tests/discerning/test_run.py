@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from json_lines import write
+from tables import table
 
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.models.lm import Connection, language_model
@@ -215,21 +216,7 @@ def test_pairs_of_other_settings_are_not_gone_on_with(discerned: Any, answering:
 
 @pytest.mark.parametrize(
     ("arguments", "reason"),
-    [
-        (["JUDGE"], "name a judge and the texts"),
-        (["--preset", "dhp/summeval"], "name a judge: judgesmith discern judge.json, or METHOD@MODEL"),
-        (["JUDGE", "TEXTS", "--perturb", "tpyos"], "did you mean 'typos'"),
-        (["JUDGE", "TEXTS", "-o", "TEXTS"], "is the file of texts"),
-        (["JUDGE", "TEXTS", "-o", "x.csv"], "name it .jsonl"),
-        (["JUDGE", "TEXTS", "--report", "x.pdf"], "name it .html"),
-        (["JUDGE", "TEXTS", "--amount", "much"], "amount 'much'"),
-        (["JUDGE", "TEXTS", "--perturb", "wrong-ending"], "no text could be perturbed"),
-        (["none.json", "TEXTS"], "none.json"),
-        (["direct@openai/fake", "TEXTS"], "a method judges the metrics of a task; name them with --preset"),
-        (["metric/chrf", "--preset", "dhp/story"], "bench/dhp_story: it is not here and cannot be fetched"),
-        (["metric/chrf", "--preset", "dhp/nothing"], "--preset dhp/nothing: there is no such preset"),
-        (["metric/chrf", "TEXTS", "--preset", "pairwise"], "there is no option of that name"),
-    ],
+    table(__file__, "refused"),
 )
 def test_what_cannot_be_is_said_in_one_line(
     discern: Any, answering: Any, texts: Path, judge_file: Path, arguments: list[str], reason: str, monkeypatch: Any

@@ -16,6 +16,7 @@ import pytest
 from json_lines import Rows, lines, write
 from parrot import parrot
 from patience import HANG
+from tables import table
 
 import judgesmith as js
 from judgesmith.datasets.records import Row
@@ -201,19 +202,7 @@ def test_a_broken_line_costs_no_row_that_was_judged(
 
 @pytest.mark.parametrize(
     ("arguments", "part"),
-    [
-        (["-o", "out.txt"], ".jsonl or .csv"), (["-o", "rows.jsonl"], "is the input"),
-        (["-o", "/proc/none/out.jsonl"], "cannot be written"), (["--columns", "output"], "ROLE=NAME"),
-        (["--columns", "colour=red"], "there is no role 'colour'"),
-        (["--timeout", "0"], "timeout: Input should be greater than 0"),
-        (["-o", "none.jsonl", "--retry-failed"], "does not exist"),
-        (["-o", "none.csv", "--defer", "0.1"], "works on .jsonl"), (["--defer", "0.1"], "knows how sure"),
-        (["--defer", "0.1", "--part", "1/2"], "join the parts"),
-        (["--part", "0/8"], "I from 1 to N; for the third of eight parts give 3/8"),
-        (["--part", "9/8"], "--part 9/8 is not I/N"),
-        (["--part", "1/2", "-o", "out.csv"], "with --part name the output .jsonl"),
-        (["-o", "s3://bucket/out.jsonl"], "copy them to and from storage"),
-    ],
+    table(__file__, "wrong_options"),
 )  # fmt: skip
 def test_a_wrong_option_is_one_line(
     arguments: list[str], part: str, server: Any, score: Any, rows_file: Rows, tmp_path: Path, monkeypatch: Any

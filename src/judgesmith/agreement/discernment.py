@@ -9,8 +9,10 @@ Source: DHP benchmark, section 3.3.
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Literal, get_args
 
 import numpy as np
@@ -289,28 +291,10 @@ def summarise(scores: Mapping[str, float], levels: Mapping[str, str]) -> Summary
     return Summary(average, present[worst], worst, len(scores) - len(present))
 
 
-#: Which metrics a perturbation should lower, and how much of its weight each has. Ours: the paper's weights are in a
-#: figure, from ten people's votes for its own four metrics. Written down before any judge was measured; `--weights`
-#: replaces them. Metrics of other names have no weight.
-OUR_WEIGHTS: Mapping[str, Mapping[str, float]] = {
-    "deletions": {"fluency": 1.0},
-    "typos": {"fluency": 1.0},
-    "grammar-rules": {"fluency": 1.0},
-    "grammar-lm": {"fluency": 1.0},
-    "word-deletion": {"fluency": 0.6, "accuracy": 0.4, "coherence": 0.4, "relevance": 0.2},
-    "entities-rules": {"consistency": 1.0, "accuracy": 1.0},
-    "entities-lm": {"consistency": 1.0, "accuracy": 1.0},
-    "negation": {"consistency": 1.0, "accuracy": 1.0},
-    "numbers": {"consistency": 1.0, "accuracy": 1.0},
-    "shuffle": {"coherence": 1.0},
-    "rewrite-rules": {"relevance": 0.5, "coherence": 0.5},
-    "rewrite-lm": {"relevance": 0.5, "coherence": 0.5},
-    "random-ending": {"coherence": 0.5, "consistency": 0.5},
-    "wrong-ending": {"coherence": 0.5, "consistency": 0.5},
-    "random-answer": {"answer quality": 1.0, "relevance": 0.5, "consistency": 0.5, "accuracy": 1.0},
-    "omission": {"relevance": 1.0, "accuracy": 0.5},
-    "irrelevant": {"relevance": 0.7, "coherence": 0.3},
-}
+#: Which metrics a perturbation should lower, and how much of its weight each has.
+OUR_WEIGHTS: Mapping[str, Mapping[str, float]] = tomllib.loads(
+    files(__package__).joinpath("weights.toml").read_text(encoding="utf-8")
+)
 
 
 def expert_weights(

@@ -19,7 +19,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from ..datasets.spans import SEVERITIES
 from ..pages import stylesheet
-from ..running.origin import LOOPBACK, REFUSED, foreign
+from ..running.origin import LOOPBACK, foreign
 from ..running.plain import clean, finite
 from .agreement import Said, summary
 from .order import sequence
@@ -247,7 +247,7 @@ class Gate:
 
     def _refused(self, scope: Scope) -> tuple[int, str] | None:
         if problem := foreign(scope["headers"], self.hosts, page=scope["path"] == "/"):
-            return REFUSED[problem]
+            return problem
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         if scope["path"] in OPEN and scope["method"] == "GET":
             return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -125,29 +125,6 @@ def replacing(path: Path) -> Iterator[Journal]:
             beside.unlink(missing_ok=True)
 
 
-def _taken(path: Path) -> TakenError:
-    return TakenError(f"{path}: another process is writing there; wait for it, or give another -o")
-
-
-@contextmanager
-def _itself(path: Path) -> Iterator[None]:
-    """A lock on the file's own content, which hard links share; on Windows there is none."""
-    try:
-        import fcntl
-
-        with path.open("ab") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            try:
-                yield
-            finally:
-                if path.exists() and path.stat().st_size == 0:
-                    path.unlink()
-    except ImportError:
-        yield
-    except BlockingIOError:
-        raise _taken(path) from None
-
-
 @contextmanager
 def alone(path: Path, *, folder: bool = False) -> Iterator[None]:
     """One process at a time writes a file or folder, by whatever name or link. Raises TakenError at once where another
@@ -156,18 +133,34 @@ def alone(path: Path, *, folder: bool = False) -> Iterator[None]:
     if path.exists() and not (path.is_dir() if folder else path.is_file()):
         yield
         return
-    try:
-        (path if folder else path.parent).mkdir(parents=True, exist_ok=True)
-        lock = FileLock(path / ".lock" if folder else path.with_name(f".{path.name}.lock"))
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise _taken(path) from None
-    except OSError as error:
-        raise OptionError(f"-o {path} cannot be written: {error.strerror or error}") from None
-    try:
-        with nullcontext() if folder else _itself(path):
-            yield
-    finally:
-        with suppress(OSError):  # Windows keeps a file that is open
-            Path(lock.lock_file).unlink()  # before it is released, so that no other process's is removed
-        lock.release()
+    with ExitStack() as held:
+        try:
+            (path if folder else path.parent).mkdir(parents=True, exist_ok=True)
+            lock = FileLock(path / ".lock" if folder else path.with_name(f".{path.name}.lock"))
+            lock.acquire(timeout=0)
+            held.callback(lock.release)
+            # Before it is released, so that no other process's is removed; Windows keeps a file that is open.
+            held.callback(_without, Path(lock.lock_file))
+            if not folder:
+                _hold(path, held)
+        except (Timeout, BlockingIOError):
+            raise TakenError(f"{path}: another process is writing there; wait for it, or give another -o") from None
+        except OSError as error:
+            raise OptionError(f"-o {path} cannot be written: {error.strerror or error}") from None
+        yield
+
+
+def _hold(path: Path, held: ExitStack) -> None:
+    """Lock the file itself, which all of its links share (not on Windows); an empty one goes in the end. Raises
+    BlockingIOError."""
+    with suppress(ImportError):
+        import fcntl
+
+        file = held.enter_context(path.open("ab"))
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        held.callback(lambda: _without(path) if path.exists() and not path.stat().st_size else None)
+
+
+def _without(path: Path) -> None:
+    with suppress(OSError):
+        path.unlink()

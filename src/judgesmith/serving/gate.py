@@ -16,7 +16,7 @@ import orjson
 from fastapi.responses import JSONResponse
 from pydantic import ValidationError
 
-from ..running.origin import LOOPBACK, REFUSED, foreign
+from ..running.origin import LOOPBACK, foreign
 from .forms import ScoreIn, unreadable
 from .reasons import debugging
 from .service import Refused, Service
@@ -117,8 +117,7 @@ class Gate:
     def _check(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
         """Raises Refused for what another site's page sends, and for what has no key or is no JSON."""
         if problem := foreign(scope["headers"], self.hosts):
-            status, words = REFUSED[problem]
-            raise Refused(status, problem, words)
+            raise Refused(problem[0], "host" if problem[0] == 421 else "origin", problem[1])
         if scope["path"] not in OPEN:
             self._check_key(headers.get(b"authorization", b""))
         kinds = LINES if scope["path"] == JOBS else ("application/json",)

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from json_lines import lines
 from misbehaving_server import Say, Server
-from origins import STORY, SYNTHETIC, TALK, WIKI, nothing_here, origins
+from origins import SYNTHETIC, WIKI, nothing_here, origins
+from tables import table
 
 from judgesmith.datasets import read_labels
 from judgesmith.datasets.benchmarks import registry
@@ -103,38 +104,7 @@ def test_cards_say_what_the_real_files_hold(card: BenchmarkCard):
 
 @pytest.mark.parametrize(
     ("name", "place", "expected"),
-    [
-        *((name, 3, {  # the reference, which is the source, is dropped
-            "id": f"{name}-003", "task": "summarization", "source": "Article 3 .", "output": "Summary 3 .",
-            "system": system, "doc_id": f"{name}-d003", "scores": {"consistency": 3 / 11},
-        }) for name, system in (("qags_cnndm", "bottom-up"), ("qags_xsum", "bart"))),
-        ("sfhot", 1, {
-            "id": "sfhot-0001", "task": "data-to-text", "source": "inform(b)", "output": "Said 1 .",
-            "reference": "Reference 1 .", "doc_id": "sfhot-m001",
-            "scores": {"informativeness": 2.0, "naturalness": 5.0, "overall": 2.5},
-        }),
-        ("topical_chat", 4, {
-            "id": "topical_chat-004", "task": "dialogue", "source": "do you fly ?\nyes , often .",
-            "context": "planes have wings", "output": "Argmax Decoding on 1", "reference": "Original Ground Truth on 1",
-            "system": "Argmax Decoding", "doc_id": "topical_chat-c01", "group": "topical_chat-g01",
-            "scores": dict.fromkeys(TALK, 2.0),
-        }),
-        ("newsroom", 0, {
-            "id": "newsroom-71-lede3", "task": "summarization", "source": 'One of 71.\n"Two" & three.',
-            "output": "It's <UNK> 0", "system": "lede3", "doc_id": "newsroom-71",
-            "scores": {"coherence": 1, "fluency": 4.0, "informativeness": 3.5, "relevance": 2},
-        }),
-        ("hanna", 7, {
-            "id": "hanna-0098", "task": "story", "source": "Prompt 2", "output": "Story 98", "system": "GPT",
-            "doc_id": "hanna-p02", "scores": dict.fromkeys(STORY, 4.0),
-        }),
-        ("wiki_da", 7, {
-            "id": "wiki_da-007-Sys-1", "task": "simplification", "source": 'A "long", sentence 7.',
-            "output": "Short, 7.", "system": "Sys-1", "doc_id": "wiki_da-007",
-            "scores": {"fluency": 63.5, "meaning": 50.0, "simplicity": 7.0},
-            "zscores": {"fluency": 0.725, "meaning": -1.5, "simplicity": 0.0},
-        }),
-    ],
+    table(__file__, "converted"),
 )  # fmt: skip
 def test_a_row_is_converted(name: str, place: int, expected: dict[str, Any], tmp_path: Path):
     assert converted(name, tmp_path)[place] == expected

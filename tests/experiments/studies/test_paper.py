@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from json_lines import lines, write
+from tables import table
 
 from judgesmith import presets
 from judgesmith.errors import OptionError
@@ -14,37 +15,7 @@ from judgesmith.experiments.studies import paper
 from judgesmith.experiments.studies.paper import PaperTable
 
 #: By table, row and column, as the papers print them.
-PUBLISHED = [
-    ("active-critic/table-1", "vanilla", "SummEval", [0.5494, 0.486, 0.3964]),
-    ("active-critic/table-1", "coarse", "SFRES", [0.3094, 0.2663, 0.199]),
-    ("active-critic/table-1", "fine", "OpenMEVA", [0.5259, 0.5363, 0.4109]),
-    ("active-critic/table-1", "ExplainEval", "TopicalChat", [0.5542, 0.5512, 0.4476]),
-    ("active-critic/table-2", "fine", "SummEval", [0.653, 0.6016, 0.4745]),
-    ("active-critic/table-2", "G-Eval", "TopicalChat", [0.5427, 0.5597, 0.4501]),
-    ("active-critic/table-4", "fine+no-task", "SFRES", [0.2011, 0.1406, 0.1129]),
-    ("active-critic/table-4", "fine+no-os-e", "SummEval", [0.6106, 0.5129, 0.3908]),
-    ("active-critic/figure-2", "fine", "TopicalChat", [0.4713]),
-    ("active-critic/figure-3", "coarse", "SummEval", [0.4156]),
-    ("pairwise/table-2", "probabilities", "mean", [0.3743]), ("pairwise/table-2", "yes or no", "mean", [0.386]),
-    ("pairwise/table-2", "N = 9", "mean", [0.378]), ("pairwise/table-2", "G-Eval", "relevance", [0.42]),
-    ("pairwise/table-5", "coherence", "relevance", [0.787]), ("pairwise/table-6", "fluency", "coherence", [0.788]),
-    ("openlgauge/settings", "full prompt", "QAGS-CNN/DM", [0.753]),
-    ("openlgauge/table-3", "ensemble", "QAGS-CNN/DM", [0.738, 0.753, 0.627]),
-    ("openlgauge/table-3", "QAGS", "QAGS-CNN/DM", [0.545, None, None]),
-    ("openlgauge/table-12", "Themis", "fluency", [0.571, 0.533]),
-    ("openlgauge/table-13", "ensemble", "groundedness", [0.704, 0.697]),
-    ("openlgauge/table-4", "ensemble", "RotoWire", [0.83, None, None, None]),
-    ("openlgauge/figure-5", "Gemma 2 27B", "QAGS-CNN/DM", [0.646]),
-    ("openlgauge/figure-6", "all five annotators", "coherence", [0.604]),
-    ("openlgauge/figure-8", "Llama 3.1 Nemotron 70B", "groundedness", [0.791]),
-    ("openlgauge/table-18", "ensemble", "simplicity", [0.77]),
-    ("openlgauge/figure-4", "Gemma 2 27B", "meaning", [0.769]),
-    ("openlgauge/table-14", "ensemble", "SFHOT naturalness", [0.341]),
-    ("openlgauge/table-15", "OpeNLGauge, distilled", "relevance", [0.523, 0.498, 0.4]),
-    ("openlgauge/figure-7", "all five annotators", "complexity", [0.489]),
-    ("openlgauge/figure-9", "Qwen 2.5 72B", "SFRES informativeness", [0.226]),
-    ("pairwise/table-1", "ours", "HANNA complexity", [0.49]), ("pairwise/table-4", "G-Eval", "fluency", [0.26]),
-]  # fmt: skip
+PUBLISHED = table(__file__, "published")
 
 
 @pytest.mark.parametrize(("name", "row", "column", "numbers"), PUBLISHED)

@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from json_lines import lines
 from patience import HANG
+from tables import table
 
 from judgesmith.agreement.correlation import CorrelationSum
 from judgesmith.agreement.objectives import Q
@@ -467,23 +468,7 @@ def test_flags_win_over_a_file(study: Any, folder: Path, tmp_path: Path, server:
 
 @pytest.mark.parametrize(
     ("arguments", "part"),
-    [
-        (("--arm", "fine+no-tusk"), "'no-tusk' is not one of"),
-        (("--arm", "fine+no-tusk"), "nor OPTION=VALUE (did you mean 'no-task'?)"),
-        (("--arm", "max_demoes=3"), "there is no option 'max_demoes' (did you mean 'max_demos'?)"),
-        (("--arm", "max_demos=many"), "got 'many'"), (("--arm", "combine=tsk"), "got 'tsk'"),
-        (("--arm", "fine+no-criteria"), "arm 'fine+no-criteria': the fine variant scores criteria"),
-        (("--arm", "own-criteria"), "which criteria?"),
-        (("--arm", "none", "--arm", "none"), "'none' appears twice"),
-        (("--baseline", "other"), "baseline 'other' is not one of the arms"),
-        (("--seeds", "x"), "'x' is not a whole number"),
-        (("--train", "400"), "400 labels are asked for, but beside the held-out rows there are only 16"),
-        (("--train", "2"), "2 is less than 4"), (("--heldout", "1.5"), "a share lies between 0 and 1"),
-        (("--heldout", "0"), "a share lies between 0 and 1"),
-        (("--heldot", "1"), "No such option: --heldot (Possible options: --heldout)"),
-        (("--nonsense", "1"), "No such option: --nonsense"),
-        (("--optimizer", "magic"), "optimizer 'magic' is unknown; known: "),
-    ],
+    table(__file__, "wrong_settings"),
 )  # fmt: skip
 def test_a_wrong_option_is_one_line(study: Any, server: Any, folder: Path, arguments: Any, part: str) -> None:
     refused(study("models" if "--optimizer" in arguments else "optimizers", *arguments, fast=False), part)

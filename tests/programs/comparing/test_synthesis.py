@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from tables import table
 
 from judgesmith.errors import CallError
 from judgesmith.programs.aspects import aspects
@@ -107,19 +108,7 @@ def test_length_comes_from_the_target_the_family_or_the_source() -> None:
 
 @pytest.mark.parametrize(
     ("text", "kept"),
-    [
-        ("Here is a summary:\nThe bridge is closed.", "The bridge is closed."),
-        ("Sure! Here's the worst possible summary of the article: It rains.", "It rains."),
-        ("**Summary:** The bridge is closed.", "The bridge is closed."),
-        ("Worst possible summary: Bridge.", "Bridge."), ('"The bridge is closed."', "The bridge is closed."),
-        ('"Yes" and "no"', '"Yes" and "no"'), ("```\nThe bridge.\n```", "The bridge."),
-        ("<output>\nThe bridge.\n</output>", "The bridge."),
-        ("The final text is: <output> The bridge.</output> Fine?", "The bridge."), ("</output>", ""),
-        ("<think>bad one</think>\nThe bridge.", "The bridge."),
-        ("Sure, I love that film!", "Sure, I love that film!"),
-        ("The answer is 4: two and two.", "The answer is 4: two and two."),
-        ("Here is where he lived.", "Here is where he lived."),
-    ],
+    table(__file__, "synthesis_cases"),
 )  # fmt: skip
 def test_what_wraps_a_text_is_taken_off(text: str, kept: str) -> None:
     assert bare(text) == kept

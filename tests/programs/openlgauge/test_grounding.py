@@ -6,6 +6,7 @@ import unicodedata
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tables import table
 
 from judgesmith.programs.openlgauge.grounding import GAP, Grounded, fold, ground, ground_errors
 from judgesmith.programs.openlgauge.reading import FoundError
@@ -22,24 +23,7 @@ def shown(found: list[Grounded], text: str) -> str | None:
 
 @pytest.mark.parametrize(
     ("location", "words", "how"),
-    [
-        ("The goats", "The goats", "exact"), ("  sleep in the barn ", "sleep in the barn", "exact"),
-        ("THE GOATS", "The goats", "normalised"), ("the 'old' barn", "the “old” barn", "normalised"),
-        ("5-6 o’clock", "5 – 6 o'clock", "normalised"), ("neighbour's\ndog", "neighbour’s dog", "normalised"),
-        ("a naive one", "a naïve one", "normalised"), ("nai\u0308ve one", "naïve one", "normalised"),
-        ("was n't built", "wasn't built", "normalised"), ('"The goats"', "The goats", "exact"),
-        ("**The goats**", "The goats", "exact"), ("...a naïve one, barks...", "a naïve one, barks", "exact"),
-        ("“No way,”", "“No way,”", "exact"), ("built in 1889 (last sentence)", "built in 1889", "exact"),
-        ("The phrase “a naïve one”", "a naïve one", "exact"), ('He answers "No way" to her', "No way", "exact"),
-        ("The gaots sleep in teh barn", "The goats sleep in the barn", "fuzzy"),
-        ("The goats in the barn", "The goats sleep in the barn", "fuzzy"),
-        ("built in 1898", "built in 1889", "fuzzy"),
-        ("The goats sleep … the barn", "The goats sleep in the barn", "normalised"),
-        ("At 5 ... old", "At 5 – 6 o'clock the farmer opens the “old", "normalised"),
-        ('"The goats" [...] "the farmer"', "The goats sleep in the barn. At 5 – 6 o'clock the farmer", "normalised"),
-        (",", ",", "exact"), ("unicorn", None, None), ("the twelve elephants of the circus", None, None),
-        ("", None, None), ("…", None, None), ("barn barn barn", None, None),
-    ],
+    table(__file__, "as_models_write"),
 )  # fmt: skip
 def test_words_are_found_as_models_write_them(location: str, words: str | None, how: str | None) -> None:
     found = ground(location, FARM)

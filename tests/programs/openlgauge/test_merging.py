@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import table
 
 from judgesmith.programs.openlgauge.merging import INVENTED, check_merged, merge_errors, outliers
 from judgesmith.signatures.values import ErrorSpan
@@ -90,35 +91,7 @@ def test_one_issue_at_about_one_place_becomes_one_error() -> None:
 
 
 #: Each entry is one issue as different annotators might explain it.
-WORDINGS = [issue.split(" / ") for issue in (
-    "The year is wrong, the data say 1898. / Wrong year: it should be 1898. / The data give the year 1898 "
-    "instead. / The text states 1889 whereas the source mentions 1898, so the date is incorrect.",
-    "Their number is eleven in the data. / There were eleven monks, not twelve. / Incorrect count of monks; the "
-    "source says eleven.",
-    "Masons, not a religious order. / The builders were masons rather than monks. / The source identifies the "
-    "builders as masons, not monks.",
-    "The phrase is awkward and unidiomatic. / Awkward wording that a native speaker would not use. / This sounds "
-    "unnatural in English.",
-    "The pronoun has no clear antecedent. / It is unclear what 'it' refers to. / Ambiguous pronoun reference.",
-    "The response ignores the user's question about opening hours. / It does not answer when the museum opens. / "
-    "The user's question regarding opening hours is not addressed.",
-    "This fact is not supported by the article. / The article never mentions this; hallucinated. / Unsupported "
-    "claim not found in the source.",
-    "The verb should be in the past tense. / Wrong tense: past needed. / Incorrect verb tense, should be 'went'.",
-    "The subject and verb do not agree. / Subject-verb agreement error. / Grammatical error: plural subject with "
-    "singular verb.",
-    "The same information is repeated twice. / Redundant repetition of the earlier sentence. / This sentence "
-    "repeats what was already said.",
-    "The price range is left out. / The text omits the price range. / No mention of the price range given in the "
-    "data.",
-    "The name of the architect is missing. / The architect is not named. / The architect's name is omitted from "
-    "the description.",
-    "The team won by 6 points, not 30. / The margin of victory was only 6 points. / Wrong margin: 30-point win "
-    "should be 6-point win.",
-    "Spelling mistake in 'recieved'. / Misspelled word. / 'recieved' should be spelled 'received'.",
-    "The sentence contradicts the previous one. / Contradiction with the earlier statement. / This is "
-    "inconsistent with what was said before.",
-)]  # fmt: skip
+WORDINGS = table(__file__, "wordings")
 
 
 def test_the_likeness_of_explanations_tells_issues_apart() -> None:

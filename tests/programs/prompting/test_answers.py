@@ -7,6 +7,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import table
 
 from judgesmith.programs.models.transport import Reply, TokenChoice
 from judgesmith.programs.prompting.answers import expectation, read_criteria, read_criteria_list, read_overall
@@ -231,18 +232,7 @@ LINES = "Fluency: Reads well. Score: 4\nFactual accuracy: One error. Score: 2\nC
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "**Fluency:** Reads well. **Score:** 4\n**Factual accuracy:** One error. **Score:** 2\n"
-        "**Coverage:** All there. **Score:** 5",
-        "1. Fluency: Reads well. Score: 4/5\n2. Factual accuracy: One error. Score: 2/5\n3. Coverage: Ok. Score: 5/5",
-        "- fluency: Reads well. Score: 4\n- factual_accuracy: One error. Score: 2\n- COVERAGE: All there. Score: 5",
-        "Coverage: All there. Score: 5\nFluency: Reads well. Score: 4\nFactual accuracy: One error. Score: 2",
-        "### Fluency\n\nFluency: Reads well.\nScore: 4\n\nFactual accuracy: One.\nScore: 2\n\nCoverage: All.\nScore: 5",
-        '```json\n{\n "Fluency": {"explanation": "Reads well.", "score": 4},\n "Factual accuracy": {"explanation": '
-        '"One error.", "score": 2},\n "Coverage": {"explanation": "All there.", "score": 5}\n}\n```',
-        "Fluency: 4\nFactual accuracy: 2\nCoverage: 5",
-        "Fluency - 4\nFactual accuracy - 2\nCoverage - 5",
-    ],
+    table(__file__, "answers_cases"),
 )
 def test_other_clear_forms_are_repaired_and_marked(text: str) -> None:
     read, found = scores(text)

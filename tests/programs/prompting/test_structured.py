@@ -6,29 +6,11 @@ import string
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import table
 
 from judgesmith.programs.prompting.structured import read_structured
 
-DATA = [
-    (
-        '{"name": "The Fig", "eatType": "pub", "rating": 1.00, "open": true, "tags": ["new", {"id": null}], "no": []}',
-        """- name: The Fig
-- eat type: pub
-- rating: 1.00
-- open: true
-- tags:
-  - 1: new
-  - 2:
-    - id: null
-- no: []""",
-    ),
-    ('[{"a": "5"}]', "- 1:\n  - a: 5"),
-    ("name[The Fig], priceRange[£20-25]", "- name: The Fig\n- price range: £20-25"),
-    (
-        "The_Fig_(pub) | nearTo | Ely\nEly | country | England\nThe_Fig_(pub) | food | Thai",
-        "- The Fig (pub)\n  - near to: Ely\n  - food: Thai\n- Ely\n  - country: England",
-    ),
-]
+DATA = table(__file__, "laid_out")
 
 
 @pytest.mark.parametrize(("text", "listing"), DATA, ids=range(len(DATA)))
