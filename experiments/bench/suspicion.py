@@ -2,9 +2,9 @@
 
     JUDGESMITH_DATA=… python experiments/bench/suspicion.py [--lm local/qwen2.5-0.5b] [--save]
 
-Recall and false alarms on experiments/results/data/attacks.jsonl, whose sets say when they were written, and on all texts
-of the benchmark sets that are there. With a model: each attack behind a text that is wrong for its source, judged as it
-is, and as the judge counts it, against the same text without the attack.
+Recall and false alarms on experiments/results/data/attacks.jsonl, whose sets say when they were written, and on all
+texts of the benchmark sets that are there. With a model: each attack behind a text that is wrong for its source, judged
+as it is, and as the judge counts it, against the same text without the attack.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from judgesmith.datasets.benchmarks.catalog import list_benchmarks, load_benchmark
+from judgesmith.datasets.benchmarks.catalog import list_benchmarks, resolve
+from judgesmith.datasets.loading import iter_rows
 from judgesmith.errors import JudgesmithError
 from judgesmith.experiments.bench.commands import DATA, save
 from judgesmith.programs.models import engine
@@ -56,7 +57,7 @@ def benchmarks() -> list[list[Any]]:
     counts: Counter[str] = Counter()
     for card in (one for one in list_benchmarks() if one.aspects):
         try:
-            rows = load_benchmark(card.name, aspect=next(iter(card.aspects))).rows
+            rows = [row for row, _ in iter_rows(resolve(card.name))]
         except JudgesmithError:
             continue  # not there
         for part, texts in (("outputs", {row.output for row in rows}), ("sources", {row.source for row in rows})):

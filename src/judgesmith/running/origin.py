@@ -12,7 +12,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 def foreign(
     headers: Iterable[tuple[bytes, bytes]], hosts: Container[str], *, page: bool = False
 ) -> tuple[int, str] | None:
-    """The HTTP status and the words to refuse a request with: its `Host` is none of `hosts` (a stranger's DNS points it
+    """The HTTP status and the words to refuse a request with: its `Host` is not in `hosts` (a stranger's DNS points it
     here), or it comes from a page of another origin or site. None for one of a program or of the server's own page.
     page: a page itself is asked for, to which another site may link."""
     every = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers]
