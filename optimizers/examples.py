@@ -84,8 +84,9 @@ def as_rated(examples: Sequence[Any], scale: Scale) -> list[dspy.Example]:
 
 def item_of(example: dspy.Example) -> Item:
     """What is judged of a row, whichever of its texts there are."""
-    texts = (example.get(name) for name in ("context", "reference", "group"))
-    return Item(example.output, example.get("source") or "", *texts, columns=dict(example.get("columns") or ()))
+    context, reference, group = (example.get(name) for name in ("context", "reference", "group"))
+    columns = dict(example.get("columns") or ())
+    return Item(example.output, example.get("source") or "", context, reference, group, columns)
 
 
 def row_key(source: str, output: str) -> str:

@@ -8,8 +8,7 @@ from ..datasets.loading import read_labels
 from ..datasets.records import Labels
 from ..errors import OptionError
 from ..programs.judge import Judge
-from ..programs.models.lm import Connection, LanguageModel, Sampling, language_model
-from ..programs.models.recorded import NO_MODEL
+from ..programs.models.lm import NO_MODEL, Connection, LanguageModel, Sampling, language_model
 from ..programs.progress import Progress, watching
 from .compiling import Compiler, default_optimizer, level_for
 from .registry import build_optimizer

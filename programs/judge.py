@@ -9,7 +9,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, It
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import dspy
 from dspy.predict.parameter import Parameter
@@ -32,7 +32,9 @@ from .progress import counting
 from .prompting.predict import JudgePredict, answer_of, called, carrying
 from .prompting.saved import traced_demo
 from .prompting.suspicion import LOOKED_INTO, guarded, weighed
-from .readings.bindings.columns import Column
+
+if TYPE_CHECKING:
+    from .readings.bindings.columns import Column
 
 
 @dataclass(frozen=True, slots=True)

@@ -318,7 +318,7 @@ class Item:
             raise OptionError(
                 f"a row to be judged needs a text 'output', or 'messages'; got {type(row).__name__}{columns}"
             )
-        columns = row if isinstance(row, Mapping) else getattr(row, "columns", None)
-        if not isinstance(columns, Mapping):
-            columns = dict(row.items()) if callable(getattr(row, "items", None)) else {}
-        return cls(texts.output, texts.source, texts.context, texts.reference, texts.group, columns)
+        record = row if isinstance(row, Mapping) else getattr(row, "columns", None)
+        if not isinstance(record, Mapping):
+            record = dict(row.items()) if callable(getattr(row, "items", None)) else {}
+        return cls(texts.output, texts.source, texts.context, texts.reference, texts.group, record)

@@ -24,8 +24,7 @@ from ...optimizers.examples import examples_of, humans, item_of
 from ...optimizers.fitting.outcome import calibrated_without, fit_sureness
 from ...optimizers.fitting.readings import SURE, agreement, lead, weigh
 from ...parts import Options, read_options
-from ...programs.models.lm import language_model
-from ...programs.models.recorded import NO_MODEL
+from ...programs.models.lm import NO_MODEL, language_model
 from ...programs.outcome import Calibration
 from ...programs.readings.experience import Experience, experience_of
 from ...programs.readings.head import Readings, Vector
@@ -152,8 +151,8 @@ def added(task: StrongTask, table: Readings, labels: int, draws: int, *, today: 
         wins = today or share >= next(sure for fewest, sure in SURE.items() if labels >= fewest)
         qs = [agreement(given, task.scores[left]) for given in (own[left], fit.head(table.rows(left)))]
         result.append((*qs, qs[int(wins)], float(wins), qs[1] - qs[0], share))
-    means = np.mean(result, axis=0).tolist()[:4]
-    return Added(*means, gains=tuple((row[4], row[5]) for row in result))
+    own_q, mixed, judged, taken, *_ = np.mean(result, axis=0).tolist()
+    return Added(own_q, mixed, judged, taken, tuple((row[4], row[5]) for row in result))
 
 
 def as_today(task: StrongTask) -> Readings:
@@ -279,17 +278,17 @@ def tables(tasks: Sequence[StrongTask], draws: int, folder: Path, command: str, 
     titles = ("beside the own score", "tasks", "own score", f"{MAIN} labels", "gain", "worst task", "best task")
     forms = ["", "{}", "{:.2f}", "{:.2f}", "{:+.3f}", "{:+.3f}", "{:+.3f}", "{:.2f}"]
     save(folder, "strong-candidates", dict(zip((*titles, "without the guard"), forms, strict=True)), lines, **about)
-    titles = (
+    names = [
         "task",
         "own score of",
         f"estimate, {MAIN} labels: coverage",
         "labels alone: coverage",
         "labels it is worth",
-    )
-    titles += ("90 % interval, 80 labels: coverage", "width", "without a judge: coverage", "its width")
-    titles += tuple(f"error, {share:.0%} deferred" for share in SHARES)
+    ]
+    names += ["90 % interval, 80 labels: coverage", "width", "without a judge: coverage", "its width"]
+    names += [f"error, {share:.0%} deferred" for share in SHARES]
     forms = ["", "", "{:.2f}", "{:.2f}", "×{:.2f}", "{:.2f}", "{:.0f}", "{:.2f}", "{:.0f}", *["{:.2f}"] * len(SHARES)]
-    save(folder, "strong-uncertainty", dict(zip(titles, forms, strict=True)), [*sure, *_means(sure)], **about)
+    save(folder, "strong-uncertainty", dict(zip(names, forms, strict=True)), [*sure, *_means(sure)], **about)
 
 
 def _guards(tasks: Sequence[tuple[str, Added]]) -> tuple[dict[str, str], list[list[Any]]]:

@@ -26,6 +26,7 @@ import orjson
 from aiolimiter import AsyncLimiter
 
 from ...errors import BudgetError, CallError, ModelError, OptionError, OutageError
+from ...parts import plugin
 from ...signatures.values import Usage
 from . import engine, row_context
 from .as_dspy import TOKENS, plain_text, schema_of, shown, without_system
@@ -38,6 +39,9 @@ from .transport import OpenAIStyle, Reply, Request, ThroughDSPy, ThroughLiteLLM,
 #: Providers that are reached by our own connection when an address is given; all speak the OpenAI form.
 OPENAI_STYLE = ("openai", "hosted_vllm", "vllm", "lm_studio", "llamafile", "openai_like", "custom_openai")
 LONGEST_WAIT = 120.0
+#: The model of a judge that needs none, and before the file whose verdicts one repeats: see the entry points of
+#: `judgesmith.models`.
+NO_MODEL, RECORDED = "none", "recorded:"
 #: Calls in a row without an answer of any kind, retries included, after which the server is taken to be down.
 OUTAGE_AFTER = 10
 #: LiteLLM's table of prices, beside its own modules.
@@ -526,7 +530,7 @@ def check_priced(*models: LanguageModel) -> None:
 
 def price(name: str, reply: Reply) -> float | None:
     """Dollars for one call by LiteLLM's price table; 0 for models on this machine; None where the price is unknown."""
-    if is_local(name) or is_ollama(name) or name == "none" or name.startswith("recorded:"):
+    if is_local(name) or is_ollama(name) or is_absent(name):
         return 0.0
     rates = _rates(name)
     if rates is None:
@@ -549,6 +553,11 @@ def _rates(name: str) -> tuple[float, float] | None:
     return entry["input_cost_per_token"], entry.get("output_cost_per_token") or 0.0
 
 
+def is_absent(name: str) -> bool:
+    """Whether no model is behind a name: what is asked of it stands in a file, or nothing is."""
+    return name == NO_MODEL or name.startswith(RECORDED)
+
+
 def is_local(name: str) -> bool:
     return name.startswith(("local/", "gguf:"))
 
@@ -559,8 +568,8 @@ def language_model(
     """A LanguageModel from a name, from a `dspy.LM` object, or itself.
 
     Names: any DSPy/LiteLLM name (`openai/…`, `anthropic/…`), `ollama_chat/…`, `local/NAME`, `gguf:PATH`, `none` and
-    `recorded:FILE#COLUMN` (see `recorded`). Keys come from `connection` or the provider's environment variable. Raises
-    ModelError when the model cannot be used.
+    `recorded:FILE#COLUMN` (what stands in a file). Keys come from `connection` or the provider's environment variable.
+    Raises ModelError when the model cannot be used.
     """
     connection = connection or Connection()
     if isinstance(lm, LanguageModel):
@@ -577,10 +586,8 @@ def language_model(
         raise OptionError(f"several addresses (--api-base) are for OpenAI-style servers, not for {name}")
     if is_local(name):
         return _embedded(name, sampling, connection)
-    if name == "none" or name.startswith("recorded:"):
-        from .recorded import Nobody, Recorded
-
-        gone = Nobody() if name == "none" else Recorded(name)
+    if is_absent(name):
+        gone: Transport = plugin("models", name.partition(":")[0])(name)
         made = LanguageModel(name, gone, identity="", sampling=sampling, connection=replace(connection, cache=False))
         made.assume(Capabilities())
         return made

@@ -30,6 +30,7 @@ from .experience import Experience, experience_of
 from .head import HeadData, LinearHead, Readings
 from .kinds import SIGNAL, RowReadings, group_of, read_row
 from .passages import INSTRUCTIONS, Text
+from .reader import Reader
 
 #: The reading that is the model's own answer when it is asked for a score.
 DIRECT = "direct"
@@ -171,8 +172,10 @@ class ReadingsJudge(DirectScorer):
     def read(self, item: Item, lm: LanguageModel) -> RowReadings:
         """What the model knows of one row, without its direct score, and its signals. Raises CallError for a row that
         cannot be read, ModelError for a model that cannot."""
-        opened = self.opened(lm) if self.passages() else None
-        reader = opened and (opened.kept if self.keeps and lm.connection.cache else opened.reader)
+        reader: Reader | None = None
+        if self.passages():
+            opened = self.opened(lm)
+            reader = opened.kept if self.keeps and lm.connection.cache else opened.reader
         signals = {f"{SIGNAL}.{name}": value for name, value in self.numbers(item.columns).items()}
         asked = self.instruction or GENERAL
         text = Text(item.source or "", item.output, item.context or "", asked, item.reference or "")
@@ -219,7 +222,8 @@ class ReadingsJudge(DirectScorer):
         if self.head is None:
             if leader is None:
                 return await super().ajudge(item, lm)
-            return Verdict(math.nan, f"{leader.name}: {said:g}.", percent=leader.percent(said))
+            told = f"{leader.name}: {said:g}."
+            return Verdict(score=math.nan, explanation=told, percent=leader.percent(said))
         asked = await super().ajudge(item, lm) if DIRECT in self.head.weights else None
         row = await asyncio.to_thread(self.read, item, lm)
         table = table_of([row], None if asked is None else [asked.percent], [0])

@@ -147,7 +147,7 @@ class RowReadings:
 
 
 #: What no model has read.
-UNREAD = TokenReading(*(np.zeros(0, np.float32) for _ in range(3)))
+UNREAD = TokenReading(np.zeros(0, np.float32), np.zeros(0, np.float32), np.zeros(0, np.float32))
 
 
 def read_row(reader: Reader | None, text: Text, *, layers: int, counted: bool) -> RowReadings:

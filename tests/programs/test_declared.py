@@ -28,7 +28,7 @@ JUDGES = {kind: part for kind, part in judges.parts().items() if part.__module__
 OPTIONS = [(kind, name) for kind, part in JUDGES.items() for name in part.Options.model_fields]
 #: Values of options whose type does not say what they may be.
 OTHERS: dict[str, Any] = {
-    "family": "dialogue", "annotators": ["openai/a@0.5"], "kinds": ["likelihood"],
+    "family": "dialogue", "annotators": ["openai/a@0.5"], "kinds": ["likelihood"], "signals": ["gpt4=1..5"],
 }  # fmt: skip
 #: Options that go only with others.
 WITH = {"combine": {"variant": "fine"}}

@@ -239,7 +239,7 @@ def _tell_labels(labels: Labels) -> None:
 
 def _dry_run(run: CompileRun, judge: Judge, labels: Labels, compiler: Compiler, *, as_json: bool) -> int:
     from ..cli.rendering import show_plan
-    from ..programs.models.recorded import NO_MODEL
+    from ..programs.models.lm import NO_MODEL
     from ..running.console import print_json
     from ..running.opening import expected_seconds
 

@@ -20,9 +20,8 @@ from ..programs import artifact
 from ..programs.atomic import write_whole
 from ..programs.judge import Judge
 from ..programs.models.files import find_model, installed, model_path
-from ..programs.models.lm import Connection, LanguageModel, Sampling, is_local, language_model
+from ..programs.models.lm import NO_MODEL, Connection, LanguageModel, Sampling, is_local, language_model
 from ..programs.models.local import embedded
-from ..programs.models.recorded import NO_MODEL
 from .console import err
 from .settings import ReachOptions
 

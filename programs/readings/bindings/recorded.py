@@ -7,18 +7,19 @@ import json
 import math
 from pathlib import Path
 
-from ...errors import JudgesmithError, ModelError, OptionError
-from ...likeness import folded
-from ...signatures.values import Item
-from ..readings.bindings.columns import Column
-from . import row_context
-from .transport import Reply, Request, Unanswered
-
-NO_MODEL, RECORDED = "none", "recorded:"
+from ....errors import JudgesmithError, ModelError, OptionError
+from ....likeness import folded
+from ....signatures.values import Item
+from ...models import row_context
+from ...models.lm import RECORDED
+from ...models.transport import Reply, Request, Unanswered
+from .columns import Column
 
 
 class Nobody:
     """The transport of `none`."""
+
+    def __init__(self, name: str) -> None: ...
 
     async def send(self, request: Request) -> Reply:
         raise Unanswered("this judge was compiled without a model, and something asks one", again=False)
