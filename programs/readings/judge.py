@@ -284,12 +284,14 @@ class ReadingsJudge(DirectScorer):
                 "are the fewest that weights can be learnt from; the direct score stays"
             )
             return Refinement(self.kind, rows.percents, reason=few)
-        leader, strong = self.leader(self.lm), not self.lm.embedded
+        leader = self.leader(self.lm)
+        # A hosted model beside which another one reads; of one that is read itself experience knows more than it says.
+        strong = leader is not None or (not self.lm.embedded and self.reader != "")
         direct = rows.percents[known].tolist() if leader is None else None
         table = table_of([row for row in read if row is not None], direct, groups)
         own, alone = (DIRECT, "the model's own score") if leader is None else (f"{SIGNAL}.{leader.name}", leader.name)
         known_before = self.experience_with(self.lm)
-        fit = rows.fit_head(table, known, known_before, own, strong=strong or leader is not None)
+        fit = rows.fit_head(table, known, known_before, own, strong=strong)
         details = {"q": round(fit.q, 6), "readings": list(fit.parts), "ahead": fit.ahead}
         compared = f"Q {fit.q:.2f} by weights that were learnt without the rows, {fit.direct:.2f} by it alone"
         if not fit.ahead:

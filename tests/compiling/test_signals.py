@@ -1,6 +1,5 @@
 """Columns of the rows as signals: a judge that needs no model, and one whose strong signal has the first word."""
 
-import csv
 import json
 import math
 from pathlib import Path
@@ -17,19 +16,16 @@ from judgesmith.programs.readings.bindings.columns import Column
 from judgesmith.serving.forms import RowIn
 
 
-def written(path: Path, rows: int, *, strong: float, binary: bool = False, seed: int = 0, lengthy: float = 0.0) -> Path:
+def written(path: Path, rows: int, *, strong: float, binary: bool = False, lengthy: float = 0.0) -> Path:
     """Rows whose column gpt4 is people's score with noise (r = strong); lengthy: how much people like long outputs."""
-    rng = np.random.default_rng(seed)
-    words, quality, noise = rng.integers(3, 60, rows), rng.normal(size=rows), rng.normal(size=rows)
-    liked = quality + lengthy * (words - 30) / 15
-    gpt4 = strong * quality + math.sqrt(1 - strong**2) * noise
-    with path.open("w", newline="", encoding="utf-8") as file:
-        out = csv.writer(file)
-        out.writerow(["id", "source", "output", "score", "gpt4", "ter"])
-        for i in range(rows):
-            text = " ".join(f"w{rng.integers(9999)}" for _ in range(words[i]))
-            said = int(gpt4[i] > 0) if binary else round(3 + gpt4[i], 3)
-            out.writerow([i, f"Source {seed} {i}", text, f"{liked[i]:.3f}", said, round(50 - 10 * liked[i], 2)])
+    rng, lines = np.random.default_rng(0), []
+    for i in range(rows):
+        words, (quality, noise) = int(rng.integers(3, 60)), rng.normal(size=2)
+        liked, gpt4 = quality + lengthy * (words - 30) / 15, strong * quality + math.sqrt(1 - strong**2) * noise
+        text = " ".join(f"w{rng.integers(9999)}" for _ in range(words))
+        said = {"gpt4": int(gpt4 > 0) if binary else round(3 + gpt4, 3), "ter": round(50 - 10 * noise, 2)}
+        lines.append(json.dumps({"source": f"Source {i}", "output": text, "score": round(liked, 3), **said}))
+    path.write_text("\n".join(lines), encoding="utf-8")
     return path
 
 
@@ -45,7 +41,7 @@ def compiled(labels: Path, *more: str) -> tuple[Any, js.Judge]:
 
 
 def test_a_strong_signal_judges_alone_where_nothing_is_clearly_ahead(tmp_path: Path) -> None:
-    said, judge = compiled(written(tmp_path / "labels.csv", 60, strong=0.9, binary=True))
+    said, judge = compiled(written(tmp_path / "labels.jsonl", 60, strong=0.9, binary=True))
     assert said["calls"] == 0 and said["heldout"]["q"] == said["zero_shot"]["q"]
     assert any("gpt4 judges alone: a mixture" in note for note in said["notes"])
     verdicts = [judge.score(output=f"Text {n}.", gpt4=n % 2) for n in range(6)]
@@ -53,15 +49,13 @@ def test_a_strong_signal_judges_alone_where_nothing_is_clearly_ahead(tmp_path: P
 
 
 def test_what_people_like_beside_it_is_learnt_and_the_judge_needs_its_columns(tmp_path: Path) -> None:
-    labels = written(tmp_path / "labels.csv", 80, strong=0.7, lengthy=1.0)
+    labels = written(tmp_path / "labels.jsonl", 80, strong=0.7, lengthy=1.0)
     said, judge = compiled(labels, "--signal", "ter=100..0")
     assert said["heldout"]["q"] > said["zero_shot"]["q"] + 0.5
     data = json.loads((tmp_path / "judge.json").read_text(encoding="utf-8"))
     assert data["lm"]["model"] == "none" and data["program"]["options"]["signals"][1] == "ter=100..0"
-    new = written(tmp_path / "new.csv", 30, strong=0.7, lengthy=1.0, seed=1)
-    assert run("score", new, "--judge", tmp_path / "judge.json").exit_code == 0
-    lacking = tmp_path / "lacking.jsonl"
-    lacking.write_text('{"output": "A text.", "gpt4": 3}\n', encoding="utf-8")
+    assert run("score", labels, "--judge", tmp_path / "judge.json").exit_code == 0
+    (lacking := tmp_path / "lacking.jsonl").write_text('{"output": "A text.", "gpt4": 3}\n', encoding="utf-8")
     refused = run("score", lacking, "--judge", tmp_path / "judge.json").exception
     assert "lacking.jsonl, row 1: there is no column 'ter'" in str(refused)
     item = RowIn.model_validate({"output": "A text.", "columns": {"gpt4": 3, "ter": "41.5"}}).item()
@@ -71,14 +65,13 @@ def test_what_people_like_beside_it_is_learnt_and_the_judge_needs_its_columns(tm
 
 
 def test_an_empty_cell_is_a_failure_and_a_missing_column_stops_compiling(tmp_path: Path) -> None:
-    labels = written(tmp_path / "labels.csv", 40, strong=0.9)
-    judge = js.compile(js.ReadingsJudge(signals=["gpt4"]), js.read_labels(labels, scale=(-6, 6)))
-    (verdict,) = judge.score_many([{"output": "A text.", "gpt4": ""}])
+    labels = js.read_labels(written(tmp_path / "labels.jsonl", 40, strong=0.9), scale=(-6, 6))
+    (verdict,) = js.compile(js.ReadingsJudge(signals=["gpt4"]), labels).score_many([{"output": "A text.", "gpt4": ""}])
     assert math.isnan(verdict.score) and verdict.failure == "column 'gpt4' is empty in this row"
-    with pytest.raises(LabelsError, match=r"labels.csv, row 1: there is no column 'gpt5'"):
-        js.compile(js.ReadingsJudge(signals=["gpt5"]), js.read_labels(labels, scale=(-6, 6)))
+    with pytest.raises(LabelsError, match=r"labels.jsonl, row 1: there is no column 'gpt5'"):
+        js.compile(js.ReadingsJudge(signals=["gpt5"]), labels)
     with pytest.raises(OptionError, match="no language model"):
-        js.compile(js.DirectScorer("fluency"), js.read_labels(labels, scale=(-6, 6)))
+        js.compile(js.DirectScorer("fluency"), labels)
 
 
 def test_columns() -> None:
@@ -97,15 +90,11 @@ def test_columns() -> None:
 
 
 def test_a_recorded_judge_is_asked_instead_of_a_model(tmp_path: Path) -> None:
-    labels = written(tmp_path / "labels.csv", 40, strong=0.9)
-    with labels.open(encoding="utf-8") as file:
-        lines = [json.dumps(row) for row in csv.DictReader(file)]
-    (tmp_path / "said.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    judge = js.DirectScorer("fluency", lm=f"recorded:{tmp_path / 'said.jsonl'}#gpt4=0..6")
-    rows = js.read_labels(labels, scale=(-6, 6)).rows
-    verdicts = list(judge.score_many([*rows, {"output": "Another."}]))
-    expected = [float(row.columns["gpt4"]) / 6 * 100 for row in rows]
-    assert [v.percent for v in verdicts[:-1]] == pytest.approx(expected, abs=1e-6)
-    assert "nothing was recorded of this row" in str(verdicts[-1].failure)
+    said = written(tmp_path / "said.jsonl", 40, strong=0.9)
+    rows = js.read_labels(said, scale=(-6, 6)).rows
+    judge = js.DirectScorer("fluency", lm=f"recorded:{said}#gpt4=0..6")
+    *verdicts, other = judge.score_many([*rows, {"output": "Another."}])
+    assert [v.percent for v in verdicts] == pytest.approx([r.columns["gpt4"] / 6 * 100 for r in rows], abs=1e-6)
+    assert "nothing was recorded of this row" in str(other.failure)
     with pytest.raises(OptionError, match="line 1: there is no column 'gpt5'"):
-        js.DirectScorer("fluency", lm=f"recorded:{tmp_path / 'said.jsonl'}#gpt5")
+        js.DirectScorer("fluency", lm=f"recorded:{said}#gpt5")

@@ -164,7 +164,7 @@ class Model(Options):
     lm: str | None = flag(
         None,
         "Language model: openai/…, anthropic/… and any other LiteLLM name, ollama_chat/…, local/NAME (see `judgesmith "
-        "list models`), gguf:PATH. Default: JUDGESMITH_LM.",
+        "list models`), gguf:PATH, recorded:FILE#COLUMN. Default: JUDGESMITH_LM.",
     )
     api_base: list[str] = flag(
         [],

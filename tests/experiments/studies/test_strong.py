@@ -1,4 +1,5 @@
-"""What labels add to a strong judge: nothing beside one that says it all, and what people like beside one that does not."""
+"""What labels add to a strong judge: nothing beside one that says it all, much beside one that misses what people
+like."""
 
 import json
 from pathlib import Path

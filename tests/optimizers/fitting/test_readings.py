@@ -105,8 +105,19 @@ def test_too_few_labels_keep_the_direct_score_and_say_so(documents: int, per_doc
 
 def test_just_enough_labels_are_weighed(lm: Any) -> None:
     train, heldout = fewer(3, 1)
-    lm.embedded = True  # beside a hosted model's own score three labels prove nothing
     assert "head" in js.compile(ReadingsJudge("fluency"), train, lm=lm, heldout=heldout).fitted()
+
+
+@pytest.mark.parametrize(("documents", "weighed"), [(3, False), (24, True)])
+def test_a_hosted_models_own_score_has_the_first_word(
+    documents: int, weighed: bool, lm: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(opening._opened, "local/beside", Opened(PlantedReader(), MODEL))
+    train, heldout = fewer(documents, 1)
+    judge = js.compile(ReadingsJudge("fluency", reader="local/beside"), train, lm=lm, heldout=heldout)
+    assert ("head" in judge.fitted()) is weighed
+    said = "a mixture judges: " if weighed else "the model's own score judges alone"
+    assert any(said in note for note in judge.report.notes)
 
 
 def test_a_judge_that_is_no_better_than_counting_words_says_so(lm: Any) -> None:
