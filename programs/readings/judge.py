@@ -38,6 +38,8 @@ _WORDS_SHOWN = 3
 #: With fewer rows, or fewer groups, no head is fitted.
 FEWEST_ROWS, FEWEST_GROUPS = 3, 3
 GENERAL = INSTRUCTIONS["general"]
+#: Q from which on a signal seems to run the other way.
+INVERSE = -0.3
 #: Instead of a reader: no model reads the rows. And who has the first word, where it is the model's own score.
 UNREAD, MODEL = "none", "model"
 
@@ -176,7 +178,8 @@ class ReadingsJudge(DirectScorer):
         if self.passages():
             opened = self.opened(lm)
             reader = opened.kept if self.keeps and lm.connection.cache else opened.reader
-        signals = {f"{SIGNAL}.{name}": value for name, value in self.numbers(item.columns).items()}
+        said = {column.name: column.percent(column.value(item.columns)) for column in self.columns()}
+        signals = {f"{SIGNAL}.{name}": percent for name, percent in said.items()}
         asked = self.instruction or GENERAL
         text = Text(item.source or "", item.output, item.context or "", asked, item.reference or "")
         try:
@@ -296,6 +299,8 @@ class ReadingsJudge(DirectScorer):
         compared = f"Q {fit.q:.2f} by weights that were learnt without the rows, {fit.direct:.2f} by it alone"
         if not fit.ahead:
             why = f"{alone} judges alone: a mixture with the other readings is not clearly ahead of it ({compared})"
+            if leader is not None and fit.direct < INVERSE:
+                why += f"; if lower is better, say so: --signal {leader.name}={leader.best:g}..{leader.worst:g}"
             return Refinement(self.kind, rows.percents, details, reason=why, weights=fit.parts)
         percents = np.full(len(read), np.nan)
         percents[known] = fit.percents

@@ -46,6 +46,8 @@ def test_a_strong_signal_judges_alone_where_nothing_is_clearly_ahead(tmp_path: P
     assert any("gpt4 judges alone: a mixture" in note for note in said["notes"])
     verdicts = [judge.score(output=f"Text {n}.", gpt4=n % 2) for n in range(6)]
     assert {verdict.percent for verdict in verdicts} == {0.0, 100.0}  # ties and all
+    turned = run("compile", tmp_path / "labels.jsonl", "--signal", "gpt4=1..0", "-o", tmp_path / "turned.json")
+    assert "if lower is better, say so: --signal gpt4=0..1" in " ".join(turned.output.split())
 
 
 def test_what_people_like_beside_it_is_learnt_and_the_judge_needs_its_columns(tmp_path: Path) -> None:

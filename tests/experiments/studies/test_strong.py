@@ -1,5 +1,4 @@
-"""What labels add to a strong judge: nothing beside one that says it all, much beside one that misses what people
-like."""
+"""What labels add beside a judge that says it all, and beside one that misses what people like."""
 
 import json
 from pathlib import Path
@@ -18,10 +17,8 @@ def test_the_tables_of_a_study(tmp_path: Path) -> None:
         text = " ".join(f"w{rng.integers(9999)}" for _ in range(words))
         rows.append({"output": text, "source": f"S{i}", "judges": judges, "score": round(quality + words / 10, 3)})
     (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    tasks = [
-        {"labels": "rows.jsonl", "family": first, "judge": first, "signals": [f"judges.{first}", "judges.noise"]}
-        for first in ("all", "half")
-    ]
+    common = {"labels": "rows.jsonl", "judge": "planted"}
+    tasks = [common | {"family": n, "signals": [f"judges.{n}", "judges.noise"]} for n in ("all", "half")]
     (tmp_path / "tasks.yaml").write_text(json.dumps({"tasks": tasks}), encoding="utf-8")
     words = ["study", "strong", tmp_path / "tasks.yaml", "--draws", "3", "-o", tmp_path / "out", "--json"]
     done = CliRunner().invoke(app, list(map(str, words)))
