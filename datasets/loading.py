@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 from ..errors import LabelsError, OptionError
 from .exports import recognised
 from .marks import KINDS, Kind
+from .preferences import Pairs
 from .records import LARGEST_SCORE, OVERALL, Columns, Labels, Row
-from .sheet import Sheet, names_of
+from .sheet import Outputs, Sheet, names_of
 from .spreadsheets import SHEETS, sheet_records, unguarded, unique
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def read_labels(
     *,
     aspect: str | None = None,
     scale: tuple[float, float] | None = None,
-    columns: Mapping[str, str] | None = None,
+    columns: Mapping[str, Any] | None = None,
     min_rows: int = 8,
     limit: int | None = None,
     kind: Kind | None = None,
@@ -58,7 +59,8 @@ def read_labels(
     scale: (worst, best) with worst < best; None takes what the column's name or the marks say (4/5, stars, words), else
         infers a common scale from the scores and warns.
     columns: role -> column where the names do not say it; roles: id, source, output, context, reference, system,
-        doc_id, group, score, scores, messages, rater, output_a, output_b, winner.
+        doc_id, group, score, scores, messages, rater, output_a, output_b, winner; rater_score: several columns, one a
+        person.
     limit: read the first `limit` rows only.
     kind: score, category, binary or preference; None infers it from the marks.
     categories: the words of the categories, worst first, where they are of no known scale.
@@ -95,6 +97,24 @@ def read_labels(
             " to agree with; add rows with other scores"
         )
     return labels
+
+
+def read_outputs(
+    source: Source,
+    *,
+    columns: Mapping[str, Any] | None = None,
+    limit: int | None = None,
+    also: Sequence[str] = (),
+    texts_needed: bool = True,
+) -> Outputs:
+    """What `read_labels` reads, with the outputs that have no rating: for every command that has a use for these. also:
+    columns with further ratings. texts_needed: whether a file of ids and ratings will not do. Raises LabelsError."""
+    table = open_table(source)
+    records = list(itertools.islice(table.records, limit))
+    if not records:
+        raise LabelsError(f"{table.origin}: there are no rows in it")
+    sheet = Sheet(table.origin, records, columns or {}, None, table.has_header)
+    return sheet.outputs(also, texts_needed=texts_needed)
 
 
 def aspects_of_mean(aspect: str | None) -> tuple[str, ...]:
@@ -156,6 +176,33 @@ def iter_rows(source: Source, *, columns: Mapping[str, str] | None = None) -> It
     return _iter_rows(open_table(source), columns)
 
 
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Two outputs that stand in one row. id: of the row."""
+
+    id: str
+    a: Row
+    b: Row
+
+
+def read_compared(source: Source, columns: Mapping[str, Any] | None = None) -> list[tuple[Compared, Record]] | None:
+    """Every row of a file that compares two outputs, whether or not somebody has preferred one; None for another."""
+    records, chosen = list(open_table(source).records), dict(columns or {})
+    pairs = None if "output" in chosen else Pairs.find(names_of(records, verdicts=False), chosen, decided=False)
+    if pairs is None:
+        return None
+    sides = [dict(side) for record in records for side in pairs.sides(record, 1.0)]
+    for side in sides:
+        del side["score"]
+    roles = {role: name for role, name in chosen.items() if role not in ("output_a", "output_b", "winner", "score")}
+    rows = [row for row, _ in iter_rows(sides, columns=roles | {"output": "output"})]
+    found = []
+    for line, (a, b, record) in enumerate(zip(rows[::2], rows[1::2], records, strict=True), 1):
+        name = a.id.removesuffix("-a") if a.id.endswith("-a") else str(line)
+        found.append((Compared(name, a, b), record))
+    return found
+
+
 def count_rows(path: str | PathLike[str]) -> int | None:
     """How many rows `iter_rows` will yield, for a progress bar; None where counting costs as much as reading."""
     path = Path(path)
@@ -191,7 +238,8 @@ def _iter_rows(table: _Table, columns: Mapping[str, str] | None) -> Iterator[tup
         raise LabelsError(f"{table.origin}: there are no rows in it")
     export = recognised(head, table.origin)
     plain = head if export is None else [export.record(record) for record in head]
-    chosen_columns = Columns.find(names_of(plain), table.origin, chosen=columns, scores_needed=False, records=plain)
+    names = names_of(plain, verdicts=False)
+    chosen_columns = Columns.find(names, table.origin, chosen=columns, scores_needed=False, records=plain)
     roles = chosen_columns.reading(plain)
     for line, record in enumerate(itertools.chain(head, table.records), 1):
         yield roles.row(record if export is None else export.record(record), line)[0], record

@@ -9,7 +9,7 @@ import tomllib
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Literal, get_args
@@ -32,6 +32,8 @@ WORDS: dict[str, Any] = tomllib.loads(files(__package__).joinpath("marks.toml").
 UNRATED = word_set(WORDS["unrated"], "|")
 _TABLES = (WORDS["pairs"], WORDS["ladders"])
 
+#: Words of this many steps, or more, are a score.
+_LIKERT = 5
 #: More distinct words than these are not treated as a rating scale.
 _MOST_WORDS = 9
 
@@ -58,7 +60,8 @@ _BAD = re.compile(r"\b(worst|bad|poor|terrible|awful|very poor|very bad)\b", re.
 class Marks:
     """How the ratings of a column are read. values: a folded word and its number; empty where cells are numbers.
 
-    names: the categories, worst first, where there are some, and `levels` their numbers. scale: what the marks
+    names: the categories, worst first, where there are some (of stars and Likert words, where `kind` is score, those
+    that they can be taken for), and `levels` their numbers. scale: what the marks
     themselves say of it (4/5, stars, words), None where they say nothing. unknown: the words, where most cells are
     words of no known scale.
     """
@@ -177,7 +180,7 @@ def _stars(words: Counter[str]) -> Marks | None:
     high = int(max(5, *values.values(), *(len(made[0]) for made in drawn.values())))
     levels = tuple(float(n) for n in range(low, high + 1))
     values |= {word: float(word) for word in words if NUMBER.fullmatch(word) and low <= float(word) <= high}
-    return Marks("category", values, tuple("★" * int(n) or "no star" for n in levels), levels, (low, high))
+    return Marks("score", values, tuple("★" * int(n) or "no star" for n in levels), levels, (low, high))
 
 
 def _fractions(words: Counter[str]) -> Marks | None:
@@ -207,7 +210,8 @@ def _numbered(words: Counter[str]) -> Marks | None:
     low, high = int(least), int(most)
     texts = {values[word]: made[2].strip(" ()") for word, made in sorted(numbers.items(), reverse=True)}
     levels = tuple(float(n) for n in range(low, high + 1))
-    return Marks("category", values, tuple(f"{n:g} {texts.get(n, '')}".strip() for n in levels), levels)
+    kind: Kind = "score" if len(levels) >= _LIKERT else "category"
+    return Marks(kind, values, tuple(f"{n:g} {texts.get(n, '')}".strip() for n in levels), levels)
 
 
 def _ladder(words: Counter[str], ladders: Sequence[Sequence[str]]) -> Marks | None:
@@ -218,7 +222,8 @@ def _ladder(words: Counter[str], ladders: Sequence[Sequence[str]]) -> Marks | No
     if covered(best) * 2 <= sum(words.values()):
         return None  # most cells say something else: these words are no scale
     steps = [step.split("|") for step in best]
-    return _of_ladder(steps, tuple(step[0] for step in steps))
+    made = _of_ladder(steps, tuple(step[0] for step in steps))
+    return replace(made, kind="score") if len(steps) >= _LIKERT else made
 
 
 def _of_ladder(steps: Sequence[Sequence[str]], names: tuple[str, ...]) -> Marks:

@@ -17,6 +17,9 @@ _WORDS = {role: _NAMES[role] for role in ("output", "source", "context", "refere
 #: could be one.
 _ABOUT, _SCORE_WORDS = _NAMES["about"], _NAMES["score"]
 
+#: What `judgesmith score` writes beside a verdict.
+_OURS = ("verdict", "verdicts", "preference", "judge", "seen", "defer")
+
 
 def guessed(records: Records, names: Sequence[str], taken: Mapping[str, str]) -> dict[str, str]:
     """role -> column for roles without a column: of the columns with texts the only one whose name has one of the
@@ -37,7 +40,7 @@ def likely_scores(records: Records, names: Sequence[str]) -> list[str]:
     """Columns that could be the score: their values are ratings, and the name speaks of one or the values cannot be
     anything else (thumbs, stars, pass/fail)."""
     named, certain = [], []
-    for name in names:
+    for name in (name for name in names if name not in _OURS and not name.startswith("judge_")):
         cells = [cell for record in records if not unrated(cell := record.get(name))]
         if len(set(map(str, cells))) < 2 or any(isinstance(parsed(cell), list | dict) for cell in cells[:20]):
             continue

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..conversation import judged
+from ..conversation import judged, parsed
 from .marks import WORDS, folded, unrated, word_set
+from .meanings import words_of
 
 #: Column names of the two sides, and what a winner is called.
 _SIDE = re.compile(r"(?P<what>.*?)_?(?P<side>a|b|1|2|left|right|first|second|chosen|rejected)")
@@ -17,6 +18,8 @@ _OPPOSITE = {"a": "b", "1": "2", "left": "right", "first": "second", "chosen": "
 _OUTPUTS = word_set(WORDS["preferences"]["outputs"]) | {""}
 _SYSTEMS = frozenset({"model", "system", "model_name", "model_id"})
 _WINNERS = tuple(WORDS["preferences"]["winners"])
+#: Words of the winner's column where it has another name: "Which is better?".
+_WINNER_WORDS = word_set("winner better best prefer preferred preference choice")
 _TIES = word_set(WORDS["preferences"]["ties"], "|")
 
 
@@ -30,9 +33,9 @@ class Pairs:
     systems: tuple[str, str] | None = None
 
     @classmethod
-    def find(cls, names: Sequence[str], chosen: Mapping[str, str]) -> Pairs | None:
+    def find(cls, names: Sequence[str], chosen: Mapping[str, str], *, decided: bool = True) -> Pairs | None:
         """None for a table without two outputs of which one is the better. chosen: columns by role: output_a, output_b,
-        winner."""
+        winner. decided: whether a column must say which is."""
         both = {_plain(name): name for name in names}
         outputs = systems = None
         if "output_a" in chosen and "output_b" in chosen:
@@ -52,7 +55,8 @@ class Pairs:
         if outputs is None:
             return None
         winner = chosen.get("winner") or next((both[word] for word in _WINNERS if word in both), None)
-        if winner is None and not _plain(outputs[0]).endswith("chosen"):
+        winner = winner or next((n for n in names if n not in outputs and words_of(n) & _WINNER_WORDS), None)
+        if winner is None and decided and not _plain(outputs[0]).endswith("chosen"):
             return None
         return cls(outputs, winner, systems)
 
@@ -88,6 +92,8 @@ class Pairs:
             cell = record.get(column)
             turns = judged(cell)
             row = {**shared, "output": cell if turns is None else turns.output}
+            if isinstance(details := _details(record), Mapping) and "ab"[place] in details:
+                row["verdict"] = details["ab"[place]]
             if turns is not None and turns.before:
                 row.setdefault("source", turns.before)
             row["score"] = won if place == 0 else 1.0 - won
@@ -97,6 +103,12 @@ class Pairs:
                 row["id"] = f"{row['id']}-{'ab'[place]}"
             made.append(row)
         return made
+
+
+def _details(record: Mapping[str, Any]) -> Any:
+    """The verdicts on both outputs, where `judgesmith score` judged the row."""
+    verdict = parsed(record.get("verdict"))
+    return verdict.get("details") if isinstance(verdict, Mapping) else None
 
 
 def _plain(name: str) -> str:

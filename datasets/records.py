@@ -188,6 +188,20 @@ def merge_groups(rows: Sequence[Row]) -> tuple[Row, ...]:
     return merge(rows).applied(rows)
 
 
+def refuse_outliers(origin: str, column: str | None, rows: Sequence[Row], aspect: str) -> None:
+    """Raises LabelsError where all ratings but one or two (of 50 or more rows: 2 %) are whole numbers up to 10, and
+    these lie far above: a slip of the keyboard that would become the scale."""
+    values = sorted((value, row.line) for row in rows for value in row.ratings.get(aspect) or [row.scores[aspect]])
+    off = max(1, len(values) // 50)
+    most = values[-off - 1][0] if len(values) > 2 * off + 5 else math.inf
+    far = [(value, line) for value, line in values[-off:] if value > 2 * max(most, 1)]
+    if 2 <= most <= 10 and far and all(value == int(value) for value, _ in values[:-off]):
+        raise LabelsError(
+            f"{origin}, row {far[0][1]}, column {column!r}: {far[0][0]:g} is far from all other ratings, which are "
+            f"{values[0][0]:g} to {most:g}; correct it, or pass --scale LOW HIGH if it is right"
+        )
+
+
 def infer_scale(values: NDArray[np.float64], rows: int) -> tuple[float, float]:
     """The smallest common scale that holds all values; (min, max) of the values where none is plausible."""
     low, high = float(values.min()), float(values.max())
@@ -219,53 +233,62 @@ class Columns:
         names: Sequence[str],
         origin: str,
         *,
-        chosen: Mapping[str, str] | None = None,
+        chosen: Mapping[str, Any] | None = None,
         aspect: str | None = None,
         scores_needed: bool = True,
+        texts_needed: bool = True,
+        also: Sequence[str] = (),
         records: Sequence[Mapping[str, Any]] = (),
     ) -> Columns:
-        """Give the columns `names` their roles; `chosen` (role -> column) goes before every guess. records: by their
-        texts and ratings columns are found whose names are no role's.
+        """Give the columns `names` their roles; `chosen` (role -> column, of rater_score several) goes before every
+        guess. records: by their texts and ratings columns are found whose names are no role's. also: columns with
+        further ratings, each an aspect of its own name.
 
-        Raises LabelsError for a chosen column that is not there, for two columns that fit a role equally well, and
-        for a missing output or (if `scores_needed`) score; OptionError for a role that does not exist.
+        Raises LabelsError for a chosen column that is not there, for two columns that fit a role equally well, and for
+        a missing output (if `texts_needed`) or score (if `scores_needed`); OptionError for an unknown role.
         """
         result: dict[str, str] = {}
-        for role, name in (chosen or {}).items():
+        raters: tuple[str, ...] = ()
+        for role, given in (chosen or {}).items():
             if role not in ROLES:
                 raise OptionError(f"--columns: there is no role {role!r}; the roles are {', '.join(ROLES)}")
-            same = [n for n in names if n == name] or [n for n in names if n.casefold() == name.casefold()]
-            if len(same) != 1:
-                raise LabelsError(f"{origin}: there is no column {name!r} for the {role}; {_listed(names)}")
-            result[role] = same[0]
+            wanted = [given] if isinstance(given, str) else list(given)
+            same = {name: _same(name, names) for name in wanted}
+            if missing := [name for name in wanted if same[name] is None]:
+                raise LabelsError(f"{origin}: there is no column {missing[0]!r} for the {role}; {_listed(names)}")
+            if role == "rater_score":
+                raters = tuple(str(same[name]) for name in wanted)
+            else:
+                result[role] = str(same[wanted[0]])
         for role in ROLES:
             if role not in result and role not in ("score", "scores"):
-                free = [n for n in names if n not in result.values()]
+                free = [n for n in names if n not in (*result.values(), *raters)]
                 if (column := _best(role, free, origin)) is not None:
                     result[role] = column
         result |= guessed(records, names, result)
-        if "output" not in result and "messages" not in result:
+        if texts_needed and "output" not in result and "messages" not in result:
             raise LabelsError(
                 f"{origin}: no column for the output text; {_listed(names)}; name it with --columns output=NAME"
             )
         score, objects = result.pop("score", None), result.pop("scores", None)
         free = [n for n in names if n not in result.values()]
         aspects: dict[str, tuple[str | None, tuple[str, ...]]] = {}
-        if score is not None:
-            own_name = OVERALL if _is_score(score) else named_scale(score)[0]
-            aspects[aspect or own_name] = (score, ())
+        if score is not None or raters:
+            own_name = OVERALL if score is None or _is_score(score) else named_scale(score)[0]
+            aspects[aspect or own_name] = (score, raters)
         elif objects is None:
             aspects, objects = _score_columns(free, origin, aspect, scores_needed)
-        if scores_needed and not aspects and objects is None and (likely := likely_scores(records, free)):
-            if len(likely) > 1:
+        further = {name: column for name in also if (column := _same(name, names)) is not None}
+        if not aspects and objects is None and not further and (likely := likely_scores(records, free)):
+            if len(likely) > 1 and scores_needed:
                 raise LabelsError(
                     f"{origin}: columns {' and '.join(map(repr, likely[:6]))} could each be the score; say which with "
-                    "--columns score=NAME"
+                    "--columns score=NAME, or --columns rater_score=NAME for each person's"
                 )
-            aspects = {aspect or OVERALL: (likely[0], ())}
+            aspects = {aspect or OVERALL: (likely[0], ())} if len(likely) == 1 else {}
         if scores_needed and not aspects and objects is None:
             raise LabelsError(f"{origin}: no column with scores; {_listed(names)}; name it with --columns score=NAME")
-        return cls(result, aspects, objects)
+        return cls(result, {name: (column, ()) for name, column in further.items()} | aspects, objects)
 
     def reading(self, records: Iterable[Mapping[str, Any]], categories: Sequence[str] = ()) -> Columns:
         """These columns, with the ratings read as the cells of `records` are: words, stars and thumbs as numbers."""
@@ -340,6 +363,12 @@ class Columns:
                 if not is_missing(cell):  # Parquet fills absent keys of a struct with None
                     cells.setdefault(str(aspect), (self.objects, [("", cell)], []))
         return cells
+
+
+def _same(name: str, names: Sequence[str]) -> str | None:
+    """The column of that name, or the only one that differs in case alone; None where there is none."""
+    same = [n for n in names if n == name] or [n for n in names if n.casefold() == name.casefold()]
+    return same[0] if len(same) == 1 else None
 
 
 def _plain(name: str) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,19 +13,38 @@ from numpy.typing import NDArray
 
 from ..conversation import judged
 from ..errors import LabelsError, OptionError
+from ..likeness import folded
 from ..rows import as_text
 from .duplicates import merge
 from .exports import recognised
 from .marks import Kind, Marks, named_scale, reversed_scale, unrated
 from .meanings import text_like
 from .preferences import Pairs
-from .records import OVERALL, Account, Columns, Labels, Row, by_reason, infer_scale
+from .records import OVERALL, Account, Columns, Labels, Row, by_reason, infer_scale, refuse_outliers
 
 Record: TypeAlias = dict[str, Any]
 _Parsed: TypeAlias = Sequence[tuple[Row, Mapping[str, str]]]
+#: The place of a record, its row, and who rated it.
+_Rated: TypeAlias = tuple[int, Row, str | None]
 
 _SHOWN = 5  # problems in one message
 _MOST_CATEGORIES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """The outputs of a file, rated or not: rows of several raters of one output as one, two for a comparison.
+
+    records: of each output the first that it stands in. columns: their roles. problems: by aspect the first rating that
+    cannot be read. compared: people compared two outputs in each row of the file; the scores are shares of comparisons
+    won."""
+
+    origin: str
+    rows: list[Row]
+    records: list[Record]
+    columns: Columns
+    problems: Mapping[str, str]
+    compared: bool
 
 
 class Sheet:
@@ -36,7 +56,7 @@ class Sheet:
     """
 
     def __init__(
-        self, origin: str, rows: Sequence[Record], columns: Mapping[str, str], kind: Kind | None, has_header: bool
+        self, origin: str, rows: Sequence[Record], columns: Mapping[str, Any], kind: Kind | None, has_header: bool
     ) -> None:
         self.origin, self.columns, self.kind, self.has_header = origin, columns, kind, has_header
         self.records: list[Record] = []
@@ -44,11 +64,11 @@ class Sheet:
         self.skipped: dict[int, str] = {}
         self.problems: list[str] = []
         self.raters: set[str] = set()
-        self.export = recognised(rows, origin)
+        self.rows, self.export = rows, recognised(rows, origin)
         plain = list(rows) if self.export is None else [self.export.record(record) for record in rows]
         self.total = len(plain)
         compares = kind in (None, "preference") and "output" not in columns
-        self.pairs = Pairs.find(names_of(plain), columns) if compares else None
+        self.pairs = Pairs.find(names_of(plain, verdicts=False), columns) if compares else None
         if kind == "preference" and self.pairs is None:
             raise LabelsError(
                 f"{origin}: preferences need two outputs and a winner in each row (output_a, output_b, winner); name "
@@ -62,7 +82,7 @@ class Sheet:
             made = [record] if self.pairs is None else self._sides(self.pairs, record, line)
             self.records += made
             self.lines += [line] * len(made)
-        self.names = names_of(self.records)
+        self.names = names_of(self.records, verdicts=False)
 
     def _sides(self, pairs: Pairs, record: Record, line: int) -> list[Record]:
         try:
@@ -82,6 +102,12 @@ class Sheet:
             if not any(side.get(name) for name in side if name not in ("output", "score", "system", "id")):
                 side.setdefault("doc_id", f"pair {line}")
         return made
+
+    def _whole(self, place: int) -> Record:
+        """A record with all that its row of the file has, of an export, too."""
+        return (
+            self.records[place] if self.export is None else {**self.rows[self.lines[place] - 1], **self.records[place]}
+        )
 
     def labels(
         self,
@@ -109,6 +135,8 @@ class Sheet:
 
         warnings = [*notes, *self._notes(roles)]
         values = np.array([value for row in rows for value in _values(row, aspect)])
+        if given is None:
+            refuse_outliers(self.origin, column, rows, aspect)
         low, high = given or infer_scale(values, len(rows))
         if given is None:
             warnings.append(
@@ -116,7 +144,7 @@ class Sheet:
                 f" {values.min():g} and {values.max():g}; pass --scale LOW HIGH if that is wrong"
             )
         merged = merge(rows)
-        warnings += merged.warnings(rows, self.origin)
+        warnings += [*merged.warnings(rows, self.origin), *_conflicts(self.origin, rows, aspect, (high - low) / 2)]
         kind, names, levels = ("preference", (), ()) if self.pairs else self._kind(marks, scale, values)
         return Labels(
             merged.applied(rows), aspect, (float(low), float(high)), given is not None, self.origin, tuple(warnings),
@@ -127,10 +155,7 @@ class Sheet:
         if not self.records:
             self._fail(self.problems)
             raise LabelsError(f"{self.origin}: no row is a label ({self._reasons()}); at least some must be rated")
-        chosen = self.columns
-        if self.pairs is not None:
-            kept = {role: name for role, name in chosen.items() if name in self.names}
-            chosen = {**kept, "output": "output", "score": "score"}
+        chosen = self._chosen()
         columns = Columns.find(self.names, self.origin, chosen=chosen, aspect=aspect, records=self.records)
         roles = columns.reading(self.records, categories)
         for name, marks in roles.marks.items():
@@ -140,6 +165,13 @@ class Sheet:
                     f'them in their order, worst first: --categories "{",".join(marks.unknown)}"'
                 )
         return roles
+
+    def _chosen(self) -> Mapping[str, Any]:
+        """The columns that the user named; a comparison's own give way to those of its sides."""
+        if self.pairs is None:
+            return self.columns
+        kept = {role: name for role, name in self.columns.items() if name in self.names}
+        return {**kept, "output": "output", "score": "score"}
 
     def _aspect(self, parsed: _Parsed, wanted: str | None) -> str:
         present = list(dict.fromkeys(name for row, reasons in parsed for name in (*row.scores, *reasons)))
@@ -162,24 +194,55 @@ class Sheet:
         Rows are of one output where source, output, context, system and document are equal and somebody is named, or
         where they have the same id, too. An output may stand in several comparisons, and every one is a rating.
         """
-        of_output: dict[tuple[object, ...], list[tuple[Row, str | None]]] = {}
-        column = roles.texts.get("rater")
-        for (row, reasons), record, line in zip(parsed, self.records, self.lines, strict=True):
+        labelled = []
+        for place, ((row, reasons), line) in enumerate(zip(parsed, self.lines, strict=True)):
             if aspect in reasons:
                 self.problems.append(f"{self.origin}, row {line}, {reasons[aspect]}")
             elif aspect not in row.scores:
                 self.skipped[line] = "no rating" if row.output else "no output and no rating"
             else:
-                name = None if column is None else as_text(record.get(column))
-                self.raters.update([name] if name else (), row.raters.get(aspect, ()))
-                texts = (row.source, row.output, row.context, row.reference, row.system, row.doc_id)
-                key = texts if name is not None or self.pairs is not None else (*texts, row.id)
-                of_output.setdefault(key, []).append((row, name))
-        rows = [_one(several, aspect) for several in of_output.values()]
+                labelled.append((place, row))
+        of_output = list(self._by_output(labelled, roles))
+        for _, row, who in itertools.chain(*of_output):
+            self.raters.update([who] if who else (), row.raters.get(aspect, ()))
+        rows = [_one(group) for group in of_output]
         if not self.raters:
             most = 1 if self.pairs else max((len(row.ratings.get(aspect, ())) for row in rows), default=1)
             self.raters = set(map(str, range(max(1, most))))
         return rows
+
+    def _by_output(self, rows: Iterable[tuple[int, Row]], roles: Columns) -> Iterable[list[_Rated]]:
+        """Rows with their places, together where they are of one output."""
+        of_output: dict[tuple[object, ...], list[_Rated]] = {}
+        column = roles.texts.get("rater")
+        for place, row in rows:
+            name = None if column is None else as_text(self.records[place].get(column))
+            texts = (row.source, row.output, row.context, row.reference, row.system, row.doc_id)
+            key = texts if name is not None or self.pairs is not None else (*texts, row.id)
+            of_output.setdefault(key, []).append((place, row, name))
+        return of_output.values()
+
+    def outputs(self, also: Sequence[str] = (), *, texts_needed: bool = True) -> Outputs:
+        """Every output, rated or not. also: columns with further ratings. Raises LabelsError, for winners that cannot
+        be read, too."""
+        self._fail(self.problems)
+        found = Columns.find(
+            self.names, self.origin, chosen=self._chosen(), scores_needed=False, texts_needed=texts_needed, also=also,
+            records=self.records,
+        )  # fmt: skip
+        roles = found.reading(self.records)
+        parsed = [roles.row(record, line) for record, line in zip(self.records, self.lines, strict=True)]
+        problems: dict[str, str] = {}
+        for (_, reasons), line in zip(parsed, self.lines, strict=True):
+            for aspect, reason in reasons.items():
+                problems.setdefault(aspect, f"{self.origin}, row {line}, {reason}")
+        groups: list[list[_Rated]] = []
+        for group in self._by_output(((place, row) for place, (row, _) in enumerate(parsed)), roles):
+            rated = any(row.scores for _, row, _ in group)  # what has no rating is there as often as the file has it
+            groups += [group] if rated else [[one] for one in group]
+        groups.sort(key=lambda group: group[0][0])
+        rows, records = [_one(group) for group in groups], [self._whole(group[0][0]) for group in groups]
+        return Outputs(self.origin, rows, records, roles, problems, self.pairs is not None)
 
     def _told_scale(self, column: str, marks: Marks) -> tuple[tuple[float, float] | None, str | None]:
         """The scale that the column's name or the marks themselves say, and where it stands; None where nothing
@@ -301,9 +364,25 @@ class Sheet:
         return Account(self.total, self.total - len(skipped), skipped, len(self.raters), columns, unused, scale_from)
 
 
-def names_of(records: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The columns of all the records, in the order of their first appearance."""
-    return list(dict.fromkeys(name for record in records for name in record))
+def names_of(records: Iterable[Mapping[str, Any]], *, verdicts: bool = True) -> list[str]:
+    """The columns of all the records, in the order of their first appearance. verdicts: with those of `score`."""
+    every = (item for record in records for item in record.items())
+    return list(dict.fromkeys(n for n, cell in every if verdicts or n != "verdict" or not isinstance(cell, Mapping)))
+
+
+def _conflicts(origin: str, rows: Sequence[Row], aspect: str, apart: float) -> list[str]:
+    """A note on rows with the same texts whose ratings are further apart than that."""
+    first: dict[tuple[str, str], Row] = {}
+    pairs = [(first.setdefault((folded(row.source).key, folded(row.output).key), row), row) for row in rows]
+    pairs = [(a, b) for a, b in pairs if abs(a.scores[aspect] - b.scores[aspect]) > apart and a.output]
+    if not pairs:
+        return []
+    a, b = pairs[0]
+    more = f", and {len(pairs) - 1} more rows are like that" if len(pairs) > 1 else ""
+    return [
+        f"{origin}: rows {a.line} and {b.line} hold the same texts and have opposite ratings, {a.scores[aspect]:g} and "
+        f"{b.scores[aspect]:g}{more}; correct one, or let a third person decide"
+    ]
 
 
 def rows_in_words(lines: Sequence[int]) -> str:
@@ -318,20 +397,21 @@ def _values(row: Row, aspect: str) -> tuple[float, ...]:
     return (row.scores[aspect], *row.ratings.get(aspect, ())) if aspect in row.scores else ()
 
 
-def _one(several: Sequence[tuple[Row, str | None]], aspect: str) -> Row:
+def _one(several: Sequence[_Rated]) -> Row:
     """The rows of one output, with their raters, as one row with every rating."""
-    first, rater = several[0]
+    _, first, rater = several[0]
     if len(several) == 1:
-        return replace(first, raters={**first.raters, aspect: (rater,)}) if rater else first
-    given = [
-        (value, name or (row.raters[aspect][place] if aspect in row.raters else ""))
-        for row, name in several
-        for place, value in enumerate(row.ratings.get(aspect) or (row.scores[aspect],))
-    ]
-    values, who = tuple(value for value, _ in given), tuple(name for _, name in given)
-    return replace(
-        first,
-        scores={**first.scores, aspect: math.fsum(values) / len(values)},
-        ratings={**first.ratings, aspect: values},
-        raters={**first.raters, aspect: who} if all(who) else first.raters,
-    )
+        return replace(first, raters=dict.fromkeys(first.scores, (rater,)) | dict(first.raters)) if rater else first
+    scores, ratings, raters = dict[str, float](), dict[str, tuple[float, ...]](), dict[str, tuple[str, ...]]()
+    for aspect in dict.fromkeys(aspect for _, row, _ in several for aspect in row.scores):
+        given = [
+            (value, name or (row.raters[aspect][place] if aspect in row.raters else ""))
+            for _, row, name in several
+            if aspect in row.scores
+            for place, value in enumerate(row.ratings.get(aspect) or (row.scores[aspect],))
+        ]
+        values, who = tuple(value for value, _ in given), tuple(name for _, name in given)
+        scores[aspect] = math.fsum(values) / len(values)
+        ratings |= {aspect: values} if len(values) > 1 else {}
+        raters |= {aspect: who} if all(who) else {}
+    return replace(first, scores=scores, ratings=ratings, raters=raters)

@@ -179,6 +179,7 @@ class Findings:
                 "heldout": report.heldout_rows,
                 "fingerprint": self.labels.fingerprint(),
                 "scale": "given" if self.labels.scale_given else "inferred",
+                "columns": {} if self.labels.account is None else dict(self.labels.account.columns),
             },
             "optimizer": optimizer,
             "objective": self.objective.name,

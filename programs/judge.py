@@ -512,7 +512,7 @@ class Judge(Quiet):
             )
         both = [self._item("prefer", source, output, context, reference, {}) for output in (a, b)]
         first, second = [verdict async for verdict in self.ascore_many(both, progress=False)]
-        return Preference(*self.preference.chances(first.percent, second.percent), (first, second))
+        return self.preference.preferred(first, second)
 
     def rows_at_once(self, lm: LanguageModel) -> int:
         """How many rows are best under way at once."""

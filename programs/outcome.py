@@ -8,7 +8,7 @@ import itertools
 import math
 from bisect import bisect_right
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 import scipy
@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from pydantic import ConfigDict, Field
 
 from ..errors import ArtifactError
-from ..signatures.values import CLOSED, Scale, ScoreInterval, Verdict
+from ..signatures.values import CLOSED, Details, Scale, ScoreInterval, Verdict
 
 #: Share of the plain linear map that is mixed in; it makes the isotonic steps strictly increasing.
 SLOPE = 0.05
@@ -147,6 +147,10 @@ class BradleyTerry:
         parts = math.exp(lead), self.tie, math.exp(-lead)
         return parts[0] / sum(parts), parts[1] / sum(parts), parts[2] / sum(parts)
 
+    def preferred(self, a: Verdict, b: Verdict) -> Preference:
+        """Which of two judged outputs people would prefer."""
+        return Preference(*self.chances(a.percent, b.percent), (a, b))
+
     def __str__(self) -> str:
         return f"a lead of {self.width * math.log(3):.1f} of 100 is right in three of four preferences"
 
@@ -169,6 +173,29 @@ class Preference:
         if self.tie >= max(self.a, self.b) or self.a == self.b:
             return "tie"
         return "a" if self.a > self.b else "b"
+
+    def verdict(self) -> Verdict:
+        """As one verdict: its score is the chance of a, a tie counting half, its category the winner, and its details
+        have the verdicts on both. Where an output has no score, the failure says which."""
+        first, second = self.verdicts
+        usage, both = first.usage + second.usage, Sides(first.to_dict(), second.to_dict())
+        failed = [f"output {name}: {one.failure}" for name, one in zip("ab", self.verdicts, strict=True) if one.failure]
+        if failed or self.winner is None:
+            return Verdict.failed("; ".join(failed) or "an output has no score", usage=usage)
+        return Verdict(
+            score=self.a + self.tie / 2, percent=100 * (self.a + self.tie / 2), category=self.winner, details=both,
+            explanation=f"a is preferred with {self.a:.0%}, b with {self.b:.0%}"
+            + (f", neither with {self.tie:.0%}" if self.tie else ""),
+            repaired=first.repaired or second.repaired, suspicious=first.suspicious or second.suspicious, usage=usage,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Sides(Details):
+    """The verdicts on two outputs that were compared, as JSON values."""
+
+    a: dict[str, Any]
+    b: dict[str, Any]
 
 
 #: The coverage of a verdict's interval.

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin, overload
 
 import dspy
 
 from ..disarming import disarm
 from ..errors import OptionError
-from ..signatures.values import Item, Verdict
+from ..signatures.values import Criterion, Item, Scale, Verdict
+from .aspects import aspects
 from .judge import Judge
 from .models.lm import LanguageModel
+from .outcome import Decision
 from .registry import judges
 
 #: What a signature may ask for: the parts of a row.
@@ -37,8 +39,22 @@ class SignatureJudge(Judge):
         return Verdict(score=math.nan, percent=percent, explanation="\n".join(words))
 
 
-def judge(kind: str, *, about: str, paper: str = "") -> Callable[[type[dspy.Signature]], type[SignatureJudge]]:
-    """Make and register a judge from a signature.
+@overload
+def judge(
+    sentence: str, /, *, lm: Any = None, pass_fail: bool = False, scale: tuple[float, float] = (1, 5)
+) -> Judge: ...
+
+
+@overload
+def judge(kind: str, /, *, about: str, paper: str = "") -> Callable[[type[dspy.Signature]], type[SignatureJudge]]: ...
+
+
+def judge(kind: str, /, *, about: str = "", paper: str = "", **given: Any) -> Any:
+    """A judge from one sentence, `js.judge("The reply is polite.", lm="openai/gpt-4o-mini")`, or, with `about`, a
+    decorator that makes and registers one from a signature.
+
+    From a sentence (or an aspect's name: "politeness"): an Active-Critic judge with this criterion, on `scale`, or with
+    pass_fail=True one that decides, too. lm: DSPy's where not given. Labels correct it: `js.compile(judge, labels)`.
 
     The signature's inputs are parts of a row: source, output, context, reference. One output is the rating: a `bool`, a
     `Literal` whose values go from worst to best, or a number with `ge` and `le`. Texts beside it are the explanation.
@@ -57,6 +73,9 @@ def judge(kind: str, *, about: str, paper: str = "") -> Callable[[type[dspy.Sign
     Raises OptionError for another input, and where not exactly one output is a rating.
     """
 
+    if not about:
+        return _from_sentence(kind, **given)
+
     def made(signature: type[dspy.Signature]) -> type[SignatureJudge]:
         if others := set(signature.input_fields) - set(GIVEN):
             raise OptionError(f"{kind}: a row has no {sorted(others)[0]!r}; inputs are {', '.join(GIVEN)}")
@@ -69,6 +88,34 @@ def judge(kind: str, *, about: str, paper: str = "") -> Callable[[type[dspy.Sign
         place = {"__module__": signature.__module__, "__doc__": signature.__doc__}
         return judges.register(type(signature.__name__, (SignatureJudge,), facts | place))
 
+    return made
+
+
+def _from_sentence(
+    sentence: str, lm: Any = None, pass_fail: bool = False, scale: tuple[float, float] = (1, 5)
+) -> Judge:
+    made: Judge = judges.get("active-critic")(criteria=[worded(sentence)], lm=lm)
+    return with_outcome(made, None if pass_fail else scale, pass_fail=pass_fail)
+
+
+def worded(sentence: str) -> Criterion:
+    """The criterion that a sentence states, or that the aspect of the library is which it names. Raises OptionError for
+    a single word that names none."""
+    words = " ".join(sentence.split())
+    try:
+        known = aspects().find(words)
+    except OptionError:
+        if len(words.split()) < 2:
+            raise
+        return Criterion(words[:80], words if len(words) > 80 else "")
+    return Criterion(known.name, known.definition)
+
+
+def with_outcome(made: Judge, scale: tuple[float, float] | None, *, pass_fail: bool) -> Judge:
+    """The judge on a scale, or deciding between pass and fail in the middle of its own."""
+    if pass_fail:
+        scale, made.decision = scale or (0, 1), Decision(("fail", "pass"), (50.0,), binary=True)
+    made.scale = made.scale if scale is None else Scale(*scale)
     return made
 
 

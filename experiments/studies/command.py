@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .config import Given
 
 STUDIES = Group(
-    "Compare optimizers, variants, numbers of labels, models or readings; run a paper's table.", panel="Run"
+    "Compare optimizers, variants, numbers of labels, models or readings; run a paper's table.", panel="Research"
 )
 MORE = """
 

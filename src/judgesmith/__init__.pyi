@@ -24,6 +24,7 @@ from .errors import ModelError as ModelError
 from .errors import NoScoreError as NoScoreError
 from .errors import OptionError as OptionError
 from .errors import OutageError as OutageError
+from .labelling.suggestion import suggest as suggest
 from .mlflow.logging import mlflow_scorer as mlflow_scorer
 from .optimizers.budget import Budget as Budget
 from .optimizers.front import compile as compile
@@ -32,7 +33,6 @@ from .optimizers.search.optuna import OptunaSearch as OptunaSearch
 from .optimizers.search.proposals import GEPASearch as GEPASearch
 from .optimizers.search.proposals import MIPROSearch as MIPROSearch
 from .optimizers.search.random import CorrelationRandomSearch as CorrelationRandomSearch
-from .optimizers.suggestion import suggest as suggest
 from .programs.active_critic.critic import ActiveCritic as ActiveCritic
 from .programs.active_critic.task import TaskInference as TaskInference
 from .programs.artifact import load as load

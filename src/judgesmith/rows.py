@@ -33,6 +33,8 @@ def named_roles(part: str) -> dict[str, tuple[frozenset[str], ...]]:
 ROLES = named_roles("texts")
 #: Names of people's score, best first; without one, the only number that is no input and has no other role.
 HUMAN = ("score", "human", "human_score", "rating", "label", "gold")
+#: How the name of a document begins that was made from its text.
+DERIVED = "doc:"
 #: Names of a context that is a list of passages.
 PASSAGES = ROLES["context"][-1]
 
@@ -144,7 +146,7 @@ def context_of(column: str, cell: Any) -> str | None:
 
 def source_key(source: str) -> str:
     """A document id made from the input's text: the same text gives the same id on every machine."""
-    return "doc:" + hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    return DERIVED + hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 def is_missing(value: Any) -> bool:

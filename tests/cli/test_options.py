@@ -78,7 +78,6 @@ def test_an_option_reaches_its_part_and_no_other(kind: str, tmp_path: Path, monk
         (["--varaint", "fine"], "Possible options: --variant, --variants"),
         (["--max-demos"], "requires an argument"),
         (["--candidates", "-1"], "candidates: Input should be greater than or equal to 0; got '-1'"),
-        (["--no-labels"], "labels does nothing with it"),
     ],
 )
 def test_what_would_do_nothing_is_an_error(arguments: list[str], told: str, cli: Any, rows_file: RowsFile) -> None:
@@ -167,7 +166,7 @@ def test_the_help_shows_few_commands_by_what_they_are_for_and_an_unknown_one_nam
     assert tuple(commands) == ORDER
     assert len(ORDER) <= 14
     headings = [line.split()[1] for line in done.out.splitlines() if line.startswith("╭")]
-    assert headings == ["Options", "Learn", "Use", "Trust", "Look", "Run"]
+    assert headings == ["Options", "Start", "Look", "Operate", "Research"]
     assert "did you mean 'compile'" in cli("compil").err
 
 

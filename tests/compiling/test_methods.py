@@ -39,7 +39,7 @@ def test_error_spans_from_labels_to_a_report(
     assert "it is wrong" in (tmp_path / "report.html").read_text()
 
 
-LABELLED, UNLABELLED = ("compile", "ROWS"), ("compile", "--no-labels")
+LABELLED, UNLABELLED = ("compile", "ROWS"), ("new",)
 GAUGE = (*LABELLED, "--method", "openlgauge", "--as")
 
 
@@ -67,7 +67,7 @@ GAUGE = (*LABELLED, "--method", "openlgauge", "--as")
         (("study", "labels", "ROWS", "--preset", "magic"), "--preset magic: there is no such preset"),
         ((*LABELLED, "--preset", "active-critic/table-1"), "arms: there is no option of that name"),
         ((*UNLABELLED, "--preset", "dhp/story"), "texts: there is no option of that name"),
-        ((*UNLABELLED, "--preset", "active-critic/sfres"), "does nothing with"),
+        ((*UNLABELLED, "--preset", "active-critic/sfres"), "optimizer: there is no option of that name"),
         (
             (*LABELLED, "--preset", "active-critic/sfres", "--method", "direct"),
             "--preset active-critic/sfres: variant=… does nothing with --method direct",

@@ -1,10 +1,11 @@
-"""`judgesmith compile --no-labels`: a judge without labels, saved, and used like any other."""
+"""`judgesmith new`: a judge without labels, saved, and used like any other."""
 
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from json_lines import lines, write
 
 import judgesmith as js
 from judgesmith.compiling.run import read_criteria_file
@@ -12,7 +13,7 @@ from judgesmith.errors import OptionError
 from judgesmith.signatures.values import Criterion
 
 NAME = "openai/fake"
-UNLABELLED = ("compile", "--no-labels", "--lm", NAME)
+UNLABELLED = ("new", "--lm", NAME)
 
 
 @pytest.mark.parametrize(
@@ -47,6 +48,36 @@ def test_a_judge_of_ones_own_words_scores(server: Any, cli: Any, tmp_path: Path)
     assert json.loads(run.splitlines()[-1])["scored"] == 1
     scored = json.loads((tmp_path / "rows.scored.jsonl").read_text(encoding="utf-8"))
     assert scored["verdict"]["score"] == 75
+
+
+def test_one_sentence_is_a_judge_that_labels_correct(server: Any, cli: Any, tmp_path: Path) -> None:
+    server.answer = lambda ask: f"Explanation: It says please.\nScore: {30 + 7 * len(ask.last) % 60}"
+    judge, model = tmp_path / "judge.json", ("--lm", NAME, "--api-base", server.base)
+    said = cli("new", "The reply is polite.", *model[:2], "--pass-fail", "-o", judge).said
+    assert "pass or fail" in " ".join(said.split())
+    rows = write(
+        tmp_path / "rows.jsonl", [{"source": "abcdefghijklm"[n] * 9, "output": "Because. " * n} for n in range(1, 12)]
+    )
+    assert cli("score", rows, "--judge", judge, *model[2:]).code == 0
+    verdicts = [row["verdict"] for row in lines(tmp_path / "rows.scored.jsonl")]
+    assert {v["category"] for v in verdicts} == {"pass", "fail"} and verdicts[0]["explanation"] == "It says please."
+    assert "The reply is polite." in server.asks[-1].text
+    labels = write(tmp_path / "labels.jsonl", [r | {"polite": n % 3 > 0} for n, r in enumerate(lines(rows))])
+    better = tmp_path / "better.json"
+    started = ("compile", labels, "--start", judge, *model[2:], "--optimizer", "none", "-o", better)
+    assert cli(*started).code == 0
+    read = js.load(better, lm=NAME)
+    assert read.knowledge.criteria[0].name == "The reply is polite." and read.decision.names == ("false", "true")
+    cli(*started, "--method", "direct").refused("is a judge of method active-critic")
+
+
+def test_one_sentence_in_python() -> None:
+    made = js.judge("The reply is polite.", lm=NAME)
+    assert (made.scale.low, made.scale.high, made.decision) == (1, 5, None)
+    assert js.judge("politeness").knowledge.criteria[0].name == "politeness"
+    assert js.judge("Is it safe?", pass_fail=True).decision.binary
+    with pytest.raises(OptionError, match="there is no aspect 'poltness'; did you mean"):
+        js.judge("poltness")
 
 
 @pytest.mark.parametrize(

@@ -235,7 +235,7 @@ def test_a_file_wins_over_presets_and_the_command_line_over_both(cli: Any, rows_
 def test_a_judge_without_labels_takes_a_preset(name: str, cli: Any, tmp_path: Path) -> None:
     path = tmp_path / "judge.json"
     aspect = "story/coherence" if name.endswith("hanna") else "summarization/coherence"
-    done = cli("compile", "--no-labels", "--preset", name, "--as", aspect, "--lm", "openai/fake", "-o", path)
+    done = cli("new", "--preset", name, "--as", aspect, "--lm", "openai/fake", "-o", path)
     assert done.code == 0, done.err
     judge = js.load(path, lm="openai/fake")
     asked = {k: v for k, v in NUMBERS[name].items() if k not in ("method", "lm", "annotators")}

@@ -111,6 +111,8 @@ class TestFormats:
         assert labels.warnings == (
             "<table>: rows of different documents repeat each other's texts (1 equal row; case, white space, Unicode"
             " and punctuation apart; first: rows 2 and 5); they stay on one side of every split",
+            "<table>: rows 2 and 5 hold the same texts and have opposite ratings, 2 and 5; correct one, or let a third"
+            " person decide",
         )
 
 

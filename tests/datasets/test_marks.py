@@ -23,9 +23,9 @@ def read(cells: list[Any], **more: Any) -> tuple[str, list[float | None]]:
         (["✅", "❌"], "binary", [1, 0]), (["good", "bad"], "binary", [1, 0]),
         (["good", "ok", "bad"], "category", [3, 2, 1]),
         (["good", "excellent", "poor", "fair"], "category", [3, 4, 1, 2]),
-        (["good", "very good", "poor", "excellent"], "category", [3, 4, 1, 5]),
-        (["★★★★", "★★☆☆☆", "5 stars"], "category", [4, 2, 5]), (["4/5", "3 out of 5", "5"], "score", [4, 3, 5]),
-        (["5 - Great", "1: awful", "3 (ok)"], "category", [5, 1, 3]),
+        (["good", "very good", "poor", "excellent"], "score", [3, 4, 1, 5]),
+        (["★★★★", "★★☆☆☆", "5 stars"], "score", [4, 2, 5]), (["4/5", "3 out of 5", "5"], "score", [4, 3, 5]),
+        (["5 - Great", "1: awful", "3 (ok)"], "score", [5, 1, 3]),
         ([1, 0, 1], "binary", [None, None, None]),  # None: read as the number that it is
         ([-1, 1, 1], "binary", [None, None, None]), ([1, 2, 5], "score", [None, None, None]),
     ],

@@ -39,7 +39,7 @@ def rows(n: int = 60, noise: float = 1.0, **more: Any) -> list[dict[str, Any]]:
         row = {"id": f"r{i}", "source": f"document {i % 12}", "output": "word " * rng.randint(3, 30) + str(i)}
         row |= {
             "reference": f"word word {i}", "system": f"s{i // 12}", "score": human, "verdict": verdict,
-            "seen": False,
+            "seen": False, "doc_id": f"d{i % 12}",
         }  # fmt: skip
         made.append(row | more)
     return made
@@ -191,7 +191,7 @@ def test_signs_in_a_metrics_options_are_its_own_in_discern_too() -> None:
          "row 60, column 'verdict.score': inf is not"),
         (False, lambda r: [*r[:-1], r[-1] | {"verdict": {"score": "good"}}],
          "row 60, column 'verdict.score': 'good' is no"),
-        (False, lambda r: [*r, r[0]], "id 'r0' is that of row 1 already"),
+        (False, lambda r: [*r, r[0] | {"output": "other"}], "id 'r0' is that of row 1 already"),
         (True, lambda r: [x | {"id": "z" + x["id"]} for x in r], "no id of mine.scored.jsonl is in other.jsonl"),
         (True, lambda r: [x | {"output": "different"} for x in r], "id 'r0' is another output in other.jsonl"),
         (True, lambda r: [{k: v for k, v in x.items() if k != "verdict"} for x in r], "no row has a verdict"),

@@ -368,7 +368,7 @@ def test_report_writes_one_file(cli: Any, tmp_path: Path) -> None:
     [
         ('{"id": 1, "output": "a"}\n', [], "x.jsonl: no row has a verdict"),
         ('{"id": 1, "output": "a", "verdict": {}}\n', ["--human", "nope"], "no column or aspect 'nope'"),
-        ('{"id": 1, "output": "a", "verdict": {}, "h": "good"}\n', ["--human", "h"], "row 1, column 'h': 'good' is no"),
+        ('{"id": 1, "output": "a", "verdict": {}, "h": "so"}\n', ["--human", "h"], "words of no known scale"),
         ('{"id": 1, "output": "a", "verdict": {}}\n', ["-o", "x.pdf"], "name it .html"),
         ('{"id": 1, "output": "a", "verdict": {}}\n', ["-o", "same.html"], "is another file of this command"),
         ('{"id": 1, "output": "a", "verdict": {}}\n', ["-o", "x.jsonl/r.html"], "cannot be written"),

@@ -162,7 +162,7 @@ def test_what_is_no_judge_is_not_overwritten(cli: Any, tmp_path: Path, server: A
     foreign = tmp_path / "notes.json"
     foreign.write_text('{"mine": 1}')
     how = ("--method", "direct", "--as", "summarization/coherence", "--lm", "openai/fake")
-    cli("compile", "--no-labels", *how, "-o", foreign).refused("is not a judge, so it is not overwritten")
+    cli("new", *how, "-o", foreign).refused("is not a judge, so it is not overwritten")
     assert foreign.read_text() == '{"mine": 1}'
 
 

@@ -21,7 +21,7 @@ class Get(Command, Json):
     `judgesmith list data` and `list models` have the names. Exit code 0: all are here; 1: you said no; 2: an error.
     """
 
-    panel: ClassVar[str] = "Run"
+    panel: ClassVar[str] = "Look up"
 
     names: list[str] = argument(..., "bench/NAME, local/NAME or ollama_chat/NAME, one or several.", "NAME...")
     yes: bool = flag(False, "Take the licences shown as read; do not ask.", "--yes", "-y")

@@ -46,7 +46,7 @@ class List(Command, Json):
     models: language models that need no key.
     """
 
-    panel: ClassVar[str] = "Look"
+    panel: ClassVar[str] = "Look up"
 
     what: Literal[
         "methods", "optimizers", "perturbations", "metrics", "presets", "aspects", "options", "data", "models"

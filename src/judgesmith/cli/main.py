@@ -20,15 +20,15 @@ from .commands import Command, Group, UsageError, build
 GROUP = "judgesmith.commands"
 #: The order of `--help`; commands of other packages come last.
 ORDER = (
-    "label", "compile", "distill", "score", "serve", "evaluate", "discern", "watch", "show", "report", "list", "demo",
-    "get", "study",
+    "demo", "new", "label", "compile", "score", "evaluate", "report", "show", "list", "get", "serve", "watch",
+    "discern", "study",
 )  # fmt: skip
 #: Renamed commands, with what to write instead.
 MOVED = {
     "methods": "list methods", "optimizers": "list optimizers", "perturbations": "list perturbations",
     "metrics": "list metrics", "presets": "list presets", "aspects": "list aspects", "options": "list options",
     "data": "list data, or get bench/NAME", "models": "list models, or get local/NAME",
-    "new": "compile --no-labels", "spans": "evaluate SCORED --spans TRUTH",
+    "spans": "evaluate SCORED --spans TRUTH",
 }  # fmt: skip
 
 
@@ -97,7 +97,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     help="Turn a handful of human scores into a language-model judge, and say honestly how far to trust it.",
-    epilog="For special uses, each with a --help of its own: synthesize (examples for distill), suggest (which rows to "
+    epilog="For special uses, each with a --help of its own: distill (a small model that judges like a judge), "
+    "synthesize (examples for that), suggest (which rows to "
     "label next), estimate (how good systems are, from few labels), browse (a folder of judges and runs as one page)."
     "\n\nExit codes: 0 done; 1 some rows have no score (watch: something differs); 2 an error, in one line; 130 "
     "stopped by Ctrl-C.",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 
 from ..running.console import duration, number, out, print_json
-from ..tables import Column, Table, shortened
+from ..tables import Table, shortened
 
 if TYPE_CHECKING:  # DSPy takes a second to load, and many commands do without it
     from ..optimizers.report import CompileReport, Plan
@@ -25,7 +25,7 @@ def show_dry_run(plan: Mapping[str, Any], *, as_json: bool) -> None:
 
 
 def show_plan(plan: Plan, model: str) -> None:
-    table = Table(["", Column("", "s")], f"What compiling with {model} would take (at most)", header=False)
+    table = Table(["", ""], f"Estimated cost with {model} (upper bound)", header=False)
     split = (
         f"{plan.folds} folds, cross-validated" if plan.folds else f"{plan.train} to learn from, {plan.heldout} held out"
     )

@@ -25,7 +25,7 @@ MOST_DEMOS_SHOWN = 20
 class Show(Command, Rows, Json):
     """Show what a judge learnt: task, criteria, demonstrations, agreement, cost. Calls no model."""
 
-    panel: ClassVar[str] = "Look"
+    panel: ClassVar[str] = "Look up"
 
     judge: Path = argument(..., "A judge that `compile` saved.")
     prompt: Path | None = flag(None, "Rows: print the very messages that the first one would send.")
@@ -33,14 +33,15 @@ class Show(Command, Rows, Json):
     def run(self) -> None:
         from ..programs import artifact
         from ..programs.versions import Version
-        from ..running.opening import quiet
+        from ..running.opening import quiet, roles_for
 
         with quiet():
             read = artifact.read(self.judge)
             made = artifact.build(read)
             version = Version.of(read)
             saved = artifact.to_dict(made) | {"lm": read.lm and read.lm.model_dump()}
-            messages = None if self.prompt is None else _messages(made, self.prompt, self.roles())
+            rows = self.prompt
+            messages = None if rows is None else _messages(made, rows, roles_for(rows, self.roles(), self.judge))
             if self.as_json:
                 data = saved | {"fingerprint": version.fingerprint, "fingerprint_parts": version.parts()}
                 print_json(data | ({"prompt": messages} if messages else {}))

@@ -30,15 +30,16 @@ class Compile(Command, Aspect, Preset, Model, Rows, Json):
     `judgesmith list options compile` and `list methods NAME`, `list optimizers NAME` have further options.
     """
 
-    panel: ClassVar[str] = "Learn"
+    panel: ClassVar[str] = "Start"
 
     labels: Path | None = argument(
         None, "Rows with human scores: .csv .tsv .json .jsonl .parquet .xlsx, or bench/NAME."
     )
-    no_labels: bool = flag(
-        False,
-        "There are none yet: save a judge that has learnt from none (--method is then readings, where a local model "
-        "reads, else pairwise-direct).",
+    begin: Path | None = flag(
+        None,
+        "A saved judge to go on from: its method, model, task, criteria and demonstrations, which labels correct.",
+        "--start",
+        metavar="JUDGE",
     )
     output: Path = flag(Path("judge.json"), "Where the judge is saved.", "-o", "--output")
     signal: list[str] = flag(
@@ -77,9 +78,7 @@ class Compile(Command, Aspect, Preset, Model, Rows, Json):
         from .run import Setup
 
         names = [*options, *(["signals"] if given.get("signal") else [])]
-        if given.get("no_labels"):
-            return Setup.unlabelled(given.get("method"), given.get("lm"), names)
-        return Setup.choose(given.get("method"), given.get("optimizer"), given.get("lm"), names)
+        return Setup.choose(given.get("method"), given.get("optimizer"), given.get("lm"), names, given.get("begin"))
 
     def run(self) -> int:
         from .run import CompileRun
@@ -88,50 +87,19 @@ class Compile(Command, Aspect, Preset, Model, Rows, Json):
         setup = self._setup(given, (f"{key}.{name}" for key, chosen in self._more.items() for name in chosen))
         chosen = {owner.key: self.more(owner.key) for owner in setup.catalogue().owners}
         chosen["method"] |= {"signals": tuple(self.signal)} if self.signal else {}
-        if self.no_labels:
-            return self._unlabelled(setup, chosen)
         if self.labels is None:
             raise OptionError(
-                "which labels? Name a file with human scores, or save a judge that has learnt from none with "
-                "--no-labels"
+                "which labels? Name a file with human scores, or make a judge that has learnt from none with "
+                "`judgesmith new`"
             )
         share, file = _heldout(self.heldout)
         chosen["run"] |= {"heldout": share} | ({"max_calls": self.max_calls} if self.max_calls else {})
         run = CompileRun.of(
-            setup, chosen, labels=self.labels, lm=self.lm, output=self.output,
+            setup, chosen, labels=self.labels, lm=self.lm or setup.model, start=self.begin, output=self.output,
             aspect=self.aspect, scale=self.scale, columns=self.columns, heldout_file=file,
             library_aspect=self.library_aspect, api_base=tuple(self.api_base), registered=self.registered,
         )  # fmt: skip
         return compile_judge(run, dry_run=self.dry_run, as_json=self.as_json)
-
-    def _unlabelled(self, setup: Setup, chosen: Mapping[str, Mapping[str, Any]]) -> int:
-        """Save a judge that has learnt from no labels."""
-        from ..programs.models.names import check_listed
-        from ..running.console import out
-        from ..running.opening import check_writable, model_for, open_model, quiet
-        from ..running.settings import JudgeInWords
-        from ..signatures.values import Scale
-        from .run import judge_in_words
-
-        unused = ("labels", "optimizer", "aspect", "max_calls", "registered")
-        if wrong := next((name for name in unused if getattr(self, name)), None):
-            raise OptionError(f"--no-labels: {wrong} does nothing with it; leave one of them out")
-        words = JudgeInWords(**chosen["run"])
-        with quiet():
-            judge = judge_in_words(setup.method, chosen["method"], words, None, self.library_aspect)
-            if self.scale is not None:
-                judge.scale = Scale(*self.scale)
-            check_writable(self.output, words.criteria)
-            check_listed(judge.models())
-            judge.set_lm(open_model(model_for(judge, self.lm)))
-            judge.begin()
-            judge.save(self.output)
-            saved = escape(str(self.output))
-            out.print(
-                f"Saved {saved}: {judge.kind}, {judge.scale}, learnt from no labels. How far to trust it is not known "
-                f"yet: `judgesmith evaluate` measures that. Next: judgesmith score OUTPUTS.jsonl --judge {saved}"
-            )
-        return 0
 
 
 def _heldout(given: str) -> tuple[float, Path | None]:
@@ -237,6 +205,29 @@ def _tell_labels(labels: Labels) -> None:
         out.print(f"note: {warning}", style="yellow", markup=False)
 
 
+def _show_labels(labels: Labels) -> None:
+    """How the ratings are distributed, and two rows as they are judged: the worst and the best."""
+    import numpy as np
+
+    from ..running.console import out
+    from ..tables import shortened
+
+    scores = labels.scores
+    levels = labels.levels or tuple(np.unique(scores).tolist())
+    if len(levels) > 10:
+        levels = tuple(np.linspace(*labels.scale, 6).tolist())
+    nearest = np.abs(scores[:, None] - np.array(levels)).argmin(axis=1)
+    counts = np.bincount(nearest, minlength=len(levels))
+    names = labels.categories or tuple(f"{level:g}" for level in levels)
+    for name, count in zip(names, counts, strict=True):
+        out.print(f"  {name:>10} {'▇' * round(24 * count / counts.max())} {count}", markup=False, highlight=False)
+    for row in (labels.rows[int(scores.argmin())], labels.rows[int(scores.argmax())]):
+        out.print(f"  row {row.line}, {labels.aspect} {row.scores[labels.aspect]:g}:", style="dim", markup=False)
+        for role in ("source", "context", "reference", "output"):
+            if text := getattr(row, role):
+                out.print(f"    {role}: {shortened(text, 160)}", style="dim", markup=False)
+
+
 def _dry_run(run: CompileRun, judge: Judge, labels: Labels, compiler: Compiler, *, as_json: bool) -> int:
     from ..cli.rendering import show_plan
     from ..programs.models.lm import NO_MODEL
@@ -259,5 +250,6 @@ def _dry_run(run: CompileRun, judge: Judge, labels: Labels, compiler: Compiler, 
             | {"method": judge.settings(), "optimizer": search}
         )
     else:
+        _show_labels(labels)
         show_plan(plan, "no model" if run.lm == NO_MODEL else run.lm or "any model")
     return 0

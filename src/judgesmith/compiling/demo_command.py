@@ -14,7 +14,7 @@ class Demo(Command, Json):
     """See it work: compile a judge from 48 labelled sentences on a small model inside this process, score new ones,
     and look at the report. One to three minutes on two cores."""
 
-    panel: ClassVar[str] = "Run"
+    panel: ClassVar[str] = "Start"
 
     output: Path = flag(Path("demo-judge.json"), "Where the judge is saved.", "-o", "--output")
     lm: str = flag("local/smollm2-135m", "Another model to try it with.")

@@ -16,6 +16,7 @@ from ..errors import LabelsError, OptionError
 from ..optimizers.compiling import NO_TEACHER, CompileOptions, Compiler, default_optimizer, level_for
 from ..optimizers.registry import build_optimizer, optimizers
 from ..parts import Options, option, plugin
+from ..programs import artifact
 from ..programs.capabilities import InfersTask
 from ..programs.judge import Judge
 from ..programs.models.lm import Connection, Sampling, is_local
@@ -61,18 +62,30 @@ def every_part() -> tuple[tuple[str, type[Options]], ...]:
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """A method and an optimizer (None for a judge without labels)."""
+    """A method and an optimizer (None for a judge without labels). model: that of a judge to go on from."""
 
     method: str = METHOD
     optimizer: str | None = OPTIMIZER
+    model: str | None = None
 
     @classmethod
     def choose(
-        cls, method: str | None, optimizer: str | None, lm: str | None = None, options: Iterable[str] = ()
+        cls,
+        method: str | None,
+        optimizer: str | None,
+        lm: str | None = None,
+        options: Iterable[str] = (),
+        start: Path | None = None,
     ) -> Setup:
         """What was asked for, and else what is best for the model: readings are weighed where it runs in this process
         or a reader is given, unless one of the options is for a judge that is only asked. Raises OptionError for an
-        unknown method."""
+        unknown method, or another than that of the judge to go on from."""
+        if start is not None:
+            read = artifact.read(start)
+            kind, model = read.program.kind, read.lm.model if read.lm else None
+            if method not in (None, kind):
+                raise OptionError(f"--start {start} is a judge of method {kind}; leave --method {method} out")
+            return cls(kind, optimizer or default_optimizer(judges.get(kind)), model)
         if method is None:
             names = list(options)
             read = cls(READ, optimizer or default_optimizer(judges.get(READ)))
@@ -80,11 +93,13 @@ class Setup:
         return cls(method, optimizer or default_optimizer(judges.get(method)))
 
     @classmethod
-    def unlabelled(cls, method: str | None, lm: str | None, options: Iterable[str] = ()) -> Setup:
-        """What is best for a judge without labels, where no method is asked for."""
+    def unlabelled(
+        cls, method: str | None, lm: str | None, options: Iterable[str] = (), sentence: bool = False
+    ) -> Setup:
+        """What is best for a judge without labels, where no method is asked for. sentence: there is a criterion."""
         names = list(options)
         able = _readable(lm, names) and all(map(cls(READ, None).takes, names))
-        return cls(method or (READ if able else COMPARING), None)
+        return cls(method or (READ if able else METHOD if sentence else COMPARING), None)
 
     def catalogue(self) -> Catalogue:
         """What can be set of them. Raises OptionError for an unknown method or optimizer."""
@@ -140,6 +155,7 @@ class CompileRun:
     library_aspect: str | None = None
     api_base: Sequence[str] = ()
     registered: str | None = None
+    start: Path | None = None
     setup: Setup = field(default_factory=Setup)
     run: RunOptions = field(default_factory=RunOptions)
     model: ModelOptions = field(default_factory=ModelOptions)
@@ -166,7 +182,13 @@ class CompileRun:
 
     def judge(self, aspect: str | None) -> Judge:
         """The judge as it is before anything is learnt. aspect: the name of the labels' score. Raises OptionError."""
-        return judge_in_words(self.setup.method, self.of_method, self.run, aspect, self.library_aspect)
+        if self.start is None:
+            return judge_in_words(self.setup.method, self.of_method, self.run, aspect, self.library_aspect)
+        if wrong := next((name for name in ("task", "criteria") if getattr(self.run, name)), self.library_aspect):
+            raise OptionError(f"--start has a judge's own task and criteria; leave {wrong} out")
+        judge = artifact.build(artifact.read(self.start))
+        judge.choose(**self.of_method)
+        return judge
 
     def compiler(self, labels: Labels) -> Compiler:
         where = f"--optimizer {self.setup.optimizer}"
@@ -218,14 +240,19 @@ class CompileRun:
 
 
 def judge_in_words(
-    method: str, given: Mapping[str, Any], words: JudgeInWords, aspect: str | None, library_aspect: str | None
+    method: str,
+    given: Mapping[str, Any],
+    words: JudgeInWords,
+    aspect: str | None,
+    library_aspect: str | None,
+    criteria: Sequence[Criterion] = (),
 ) -> Judge:
     """A judge by the name of its method and its options. aspect: of the labels, None where there are none."""
     made: Judge = judges.get(method).from_options(
         given,
         labels_aspect=aspect,
         library_aspect=library_aspect,
-        criteria=read_criteria_file(words.criteria) if words.criteria else (),
+        criteria=read_criteria_file(words.criteria) if words.criteria else criteria,
         task=words.task,
     )
     return made

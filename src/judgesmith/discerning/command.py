@@ -44,7 +44,7 @@ class Discern(Command, Preset, Model, Rows, Json):
     `judgesmith list options discern` has further options.
     """
 
-    panel: ClassVar[str] = "Trust"
+    panel: ClassVar[str] = "Research"
 
     judge: str | None = argument(None, "The judge to test.", "JUDGE")
     good_texts: str | None = argument(None, "Good texts; a preset may name them instead.", "TEXTS")

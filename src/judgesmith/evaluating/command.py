@@ -39,7 +39,7 @@ class Evaluate(Command, Config, Model, Rows, Json):
     scored file. `judgesmith list options evaluate` has further options.
     """
 
-    panel: ClassVar[str] = "Trust"
+    panel: ClassVar[str] = "Start"
 
     sources: list[str] = argument(
         ...,

@@ -16,11 +16,13 @@ from ..errors import ArtifactError, LabelsError, OptionError
 from ..optimizers.seen import Seen
 from ..programs import artifact
 from ..programs.baselines.metrics import PREFIX, reference_metric
+from ..running.opening import roles_for, rows_file
 from .sources import (
     VERDICTS,
     File,
     Judged,
     aspects_of,
+    grouped,
     inside,
     joined_by_id,
     matched,
@@ -67,7 +69,7 @@ class Wanted:
 
     human: Sequence[str] = ()
     judges: Sequence[str] = ()
-    columns: Mapping[str, str] | None = None
+    columns: Mapping[str, Any] | None = None
     without_systems: Sequence[str] = ()
     scale: tuple[float, float] | None = None
     limit: int | None = None
@@ -82,13 +84,17 @@ def read_judged(sources: Sequence[str], wanted: Wanted) -> Judged:
     """
     specs = [Spec.parse(text) for text in (*wanted.judges, *(s for s in sources if s.startswith(PREFIX)))]
     named = [name for name in sources if not name.startswith(PREFIX)]
-    files = [with_metrics(read_file(name, wanted.columns, wanted.limit)) for name in named]
+    learnt = _judge_files(specs)
+    files = [
+        with_metrics(read_file(name, roles_for(rows_file(name), wanted.columns, *learnt), wanted.limit, wanted.human))
+        for name in named
+    ]
     if not files:
         raise OptionError("name a file with scores, or a benchmark such as bench/summeval")
     files[0] = base = _without(files[0], wanted.without_systems)
     if not base.rows:
         raise LabelsError(f"{base.origin}: there is no row in it")
-    joined = Judged(base.origin, base.rows)
+    joined = Judged(base.origin, grouped(base.rows))
     read_people(joined, base, wanted.human or _judged_aspects(files, specs), wanted.scale)
     read_raters(joined, base)
     for spec in specs:
@@ -196,6 +202,11 @@ def _artifact(spec: Spec, columns: Sequence[str]) -> Path | None:
     return path
 
 
+def _judge_files(specs: Sequence[Spec]) -> list[Path]:
+    paths = (Path(spec.column) for spec in specs if spec.column.lower().endswith(".json"))
+    return [path for path in paths if path.is_file()]
+
+
 def _pairs(joined: Judged, file: File) -> list[tuple[int, int]]:
     """(row here, row there) of equal ids, and a note on those that stand on one side only."""
     origin, rows, note = joined.origin, joined.rows, []
@@ -244,10 +255,8 @@ def _verdicts(joined: Judged, files: Sequence[File], file: File, specs: Sequence
 def _judged_aspects(files: Sequence[File], specs: Sequence[Spec]) -> list[str]:
     """The aspects of human ratings that the judges say they judge: those are compared where none is named."""
     judged: set[str] = set()
-    for spec in specs:
-        if spec.column.lower().endswith(".json") and Path(spec.column).is_file():
-            judge = artifact.build(artifact.read(Path(spec.column)))
-            judged |= {plain_name(judge.judges_aspect)} - {""}
+    for path in _judge_files(specs):
+        judged |= {plain_name(artifact.build(artifact.read(path)).judges_aspect)} - {""}
     for file in files if not specs else ():
         judged |= {plain_name(name) for name in aspects_of([verdict_of(record) or {} for record in file.records])}
     known = dict.fromkeys(name for row in files[0].rows for name in row.scores)

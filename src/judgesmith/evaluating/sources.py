@@ -7,7 +7,7 @@ import itertools
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,13 @@ import numpy.typing as npt
 from ..agreement.correlation import Vector
 from ..conversation import parsed
 from ..datasets.benchmarks.registry import PREFIX
-from ..datasets.loading import iter_rows, open_table, read_labels
-from ..datasets.marks import Marks, folded
-from ..datasets.preferences import Pairs
-from ..datasets.records import OVERALL, Columns, Row, infer_scale, merge_groups, parts_of, read_ratings
-from ..datasets.sheet import names_of
+from ..datasets.loading import read_outputs
+from ..datasets.marks import Marks, folded, named_scale
+from ..datasets.meanings import likely_scores
+from ..datasets.records import OVERALL, Row, infer_scale, merge_groups, read_ratings, refuse_outliers
+from ..datasets.sheet import Outputs, names_of
 from ..errors import LabelsError, OptionError
-from ..likeness import folded as folded_text
+from ..rows import DERIVED
 from ..running.opening import rows_file
 
 _SHOWN = 12  # names in one message
@@ -42,7 +42,8 @@ class Known:
 
     @property
     def documents(self) -> list[str]:
-        return [row.doc_id for row in self.rows]
+        """What is drawn again for intervals: the file's own documents, else groups without near duplicates."""
+        return [row.group if row.doc_id.startswith(DERIVED) else row.doc_id for row in self.rows]
 
     @property
     def systems(self) -> list[str] | None:
@@ -76,21 +77,17 @@ class Judged(Known):
 
 
 @dataclass(frozen=True)
-class File:
-    """A file as rows and as its own records; chosen: the columns' roles that the user named. compared: people compared
-    two outputs in each row of the file, and the rows here are these outputs with the shares of comparisons that they
-    won.
-    """
+class File(Outputs):
+    """The outputs of a file. path: where it is."""
 
-    origin: str
     path: Path
-    rows: list[Row]
-    records: list[dict[str, Any]]
-    chosen: Mapping[str, str]
-    compared: bool = False
 
     def names(self) -> list[str]:
         return names_of(self.records)
+
+    def aspects(self) -> list[str]:
+        """Those that people rated, readable or not."""
+        return list(dict.fromkeys(name for row in self.rows for name in (*row.scores, *self.problems)))
 
     def beside(self, what: str) -> Path | None:
         """`SET.WHAT.jsonl` beside this file; None where there is none."""
@@ -101,22 +98,13 @@ class File:
 # Files ---------------------------------------------------------------------------------------------------------------
 
 
-def read_file(name: str, columns: Mapping[str, str] | None, limit: int | None) -> File:
+def read_file(
+    name: str, columns: Mapping[str, Any] | None, limit: int | None = None, human: Sequence[str] = (), **how: bool
+) -> File:
+    """human: columns with human ratings beside those that are found. how: as in `read_outputs`."""
     path = rows_file(name)
-    if _compares(path, columns or {}):
-        rows = list(read_labels(path, columns=columns, kind="preference").rows[:limit])
-        records = [
-            {"id": row.id, "source": row.source, "output": row.output, "score": value}
-            for row in rows
-            for value in row.scores.values()
-        ]
-        return File(path.name, path, rows, records, {}, compared=True)
-    pairs = []
-    for pair in iter_rows(path, columns=columns):
-        pairs.append(pair)
-        if limit is not None and len(pairs) >= limit:
-            break
-    return File(path.name, path, [row for row, _ in pairs], [record for _, record in pairs], columns or {})
+    read = read_outputs(path, columns=columns, limit=limit, also=human, **how)
+    return File(**{one.name: getattr(read, one.name) for one in fields(read)}, path=path)
 
 
 def with_metrics(file: File) -> File:
@@ -135,10 +123,9 @@ def with_metrics(file: File) -> File:
     return replace(file, records=records)
 
 
-def _compares(path: Path, columns: Mapping[str, str]) -> bool:
-    """Whether the rows of a file compare two outputs."""
-    first = next(iter(open_table(path).records), None)
-    return first is not None and "output" not in columns and Pairs.find(list(first), columns) is not None
+def grouped(rows: Sequence[Row]) -> list[Row]:
+    """The rows, those of near duplicates in one group where the file names no documents."""
+    return list(merge_groups(rows) if any(row.doc_id.startswith(DERIVED) for row in rows) else rows)
 
 
 def places(origin: str, rows: Sequence[Row]) -> dict[str, int]:
@@ -164,7 +151,7 @@ def joined_by_id(here: str, rows: Sequence[Row], file: File) -> tuple[list[tuple
         )
     pairs = [(place[name], j) for name, j in index.items() if name in place]
     for i, j in pairs:
-        if rows[i].output != file.rows[j].output:
+        if "" not in (texts := {rows[i].output, file.rows[j].output}) and len(texts) > 1:
             raise LabelsError(
                 f"id {rows[i].id!r} is another output in {file.origin} (row {file.rows[j].line}) than in "
                 f"{here} (row {rows[i].line}); give the rows ids of their own, or join files of the same rows"
@@ -196,68 +183,66 @@ def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def read_people(joined: Judged, file: File, wanted: Sequence[str], scale: tuple[float, float] | None) -> None:
-    known = list(dict.fromkeys(name for row in file.rows for name in row.scores))
+    known = file.aspects()
     if not wanted:
         wanted = [OVERALL] if OVERALL in known else known
         if not wanted:
+            likely = likely_scores(file.records, file.names())
             raise LabelsError(
-                f"{file.origin}: no column with human ratings was found; name it with --human COLUMN; the columns "
-                f"are: {some(file.names())}"
+                f"{file.origin}: no column with human ratings was found; name it with --human COLUMN; "
+                + (f"it could be one of: {some(likely)}" if likely else f"the columns are: {some(file.names())}")
             )
     for name in dict.fromkeys(known if "all" in wanted and "all" not in known else wanted):
-        aspect = name.removeprefix("scores.")
-        values, ratings, marks = _human_column(file, name, aspect, known)
+        aspect = name if name in known else name.removeprefix("scores.")
+        values, ratings, marks = human_ratings(file, name, aspect, known)
         joined.human[aspect] = values
         kind = "preference" if file.compared else marks.kind
         longer = not marks.values and scale not in (None, marks.scale)  # only two of its numbers were given so far
         if kind != "score" and not longer:
             joined.kinds[aspect], joined.marks[aspect] = kind, marks
-        raters = max((len(r) for r in ratings), default=0)
+        raters = 0 if file.compared else max((len(r) for r in ratings), default=0)
         if raters > 1:
             joined.ratings[aspect] = np.array([[*r, *[math.nan] * (raters - len(r))] for r in ratings])
         defined = values[~np.isnan(values)]
         if scale is not None:
             joined.scales[aspect] = scale
+        elif told := named_scale(file.columns.column_of(aspect) or "")[1] or marks.scale:
+            joined.scales[aspect] = told
         elif len(defined):
+            rated = [row for row in file.rows if aspect in row.scores]
+            refuse_outliers(file.origin, file.columns.column_of(aspect), rated, aspect)
             every = np.concatenate([defined, *(np.array(r) for r in ratings if len(r))])
             joined.scales[aspect] = infer_scale(every, len(defined))
 
 
-def _human_column(
+def human_ratings(
     file: File, name: str, aspect: str, known: Sequence[str]
 ) -> tuple[Vector, list[tuple[float, ...]], Marks]:
     """The scores, NaN where there is none, the single ratings of each row, () where there is one rating, and how the
-    column's cells are read."""
-    names, rows, records = file.names(), file.rows, file.records
-    if name not in names and "." in name and name.split(".")[0] in names and aspect not in known:
-        values = [read_number(file, row, name, inside(record, name)) for row, record in zip(rows, records, strict=True)]
+    column's cells are read. known: the aspects that were found."""
+    names, rows = file.names(), file.rows
+    if aspect in known:
+        marks = file.columns.marks.get(aspect, Marks())
+        if marks.unknown:
+            raise LabelsError(
+                f"{file.origin}, column {file.columns.column_of(aspect)!r}: the ratings are words of no known scale "
+                f"({some(marks.unknown)}); write them as numbers, the worst as 1"
+            )
+        if aspect in file.problems:
+            raise LabelsError(file.problems[aspect])
+        values = [row.scores.get(aspect, math.nan) for row in rows]
+        return np.array(values), [row.ratings.get(aspect, ()) for row in rows], marks
+    if name not in names and "." in name and name.split(".")[0] in names:
+        values = [
+            read_number(file, row, name, inside(record, name)) for row, record in zip(rows, file.records, strict=True)
+        ]
         if all(math.isnan(v) for v in values):
             raise LabelsError(f"{file.origin}: {name!r} is in no row; human ratings are {some(known)}")
         return np.array(values), [()] * len(rows), Marks()
-    flat = next((n for n in (name, *(n for n in names if n.casefold() == name.casefold())) if n in names), None)
-    if aspect not in known and flat is None:
-        raise LabelsError(
-            f"{file.origin}: there is no column or aspect {name!r} with human ratings; aspects: {some(known)}; "
-            f"columns: {some(names)}"
-        )
-    if flat is not None and aspect not in known:
-        marks = Marks.of(part for record in records for _, part in parts_of(record.get(flat)))
-        cells = [
-            read_cell(file.origin, row.line, flat, record.get(flat), marks)
-            for row, record in zip(rows, records, strict=True)
-        ]
-        values = [math.fsum(cell) / len(cell) if cell else math.nan for cell in cells]
-        return np.array(values), [cell if len(cell) > 1 else () for cell in cells], marks
-    roles = Columns.find(names, file.origin, chosen=file.chosen, aspect=aspect, scores_needed=False).reading(records)
-    values, ratings = [], []
-    for row, record in zip(rows, records, strict=True):
-        if aspect not in row.scores:
-            problem = roles.row(record, row.line)[1].get(aspect)
-            if problem is not None and "missing" not in problem:
-                raise LabelsError(f"{file.origin}, row {row.line}, {problem}")
-        values.append(row.scores.get(aspect, math.nan))
-        ratings.append(row.ratings.get(aspect, ()))
-    return np.array(values), ratings, roles.marks.get(aspect, Marks())
+    raise LabelsError(
+        f"{file.origin}: there is no column or aspect {name!r} with human ratings; aspects: {some(known)}; "
+        f"columns: {some(names)}"
+    )
 
 
 def own_categories(
@@ -405,7 +390,7 @@ def read_known(
     human: Sequence[str] = (),
     judges: Sequence[str] = (),
     aspect: str | None = None,
-    columns: Mapping[str, str] | None = None,
+    columns: Mapping[str, Any] | None = None,
     labels_needed: bool = True,
 ) -> Scored:
     """Read a file of rows, and join human ratings to it by id.
@@ -414,9 +399,11 @@ def read_known(
     judges: columns, paths or names in SET.metrics.jsonl; none: the verdicts of `judgesmith score`, where there are any.
     Raises LabelsError for a file, a column or an id that is not there, OptionError for a wrong choice.
     """
-    file = with_metrics(read_file(scored, columns, None))
+    files = [name for name in human if name.startswith(PREFIX) or Path(name).is_file()]
+    own = [name for name in human if name not in files]
+    file = with_metrics(read_file(scored, columns, human=own))
     places(file.origin, file.rows)  # no id stands twice
-    known = Scored(file.origin, file.rows, human=np.full(len(file.rows), np.nan), aspect=aspect or "")
+    known = Scored(file.origin, grouped(file.rows), human=np.full(len(file.rows), np.nan), aspect=aspect or "")
     marks = (str(record.get("seen", record.get("judge_seen"))).lower() for record in file.records)
     known.seen |= {i for i, mark in enumerate(marks) if mark == "true"}
     verdicts = (name for name in VERDICTS if any(inside(record, name) is not None for record in file.records))
@@ -426,8 +413,6 @@ def read_known(
             raise LabelsError(f"{file.origin}: there is no column {name!r}; there are {some(file.names())}")
         scores = [read_number(file, row, name, cell) for row, cell in zip(file.rows, cells, strict=True)]
         known.judges[name] = np.array(scores)
-    files = [name for name in human if name.startswith(PREFIX) or Path(name).is_file()]
-    own = [name for name in human if name not in files]
     if len(own) > 1:
         raise OptionError(f"--human {' '.join(own)}: name one column of {file.origin}, or files with human ratings")
     if own and Path(own[0]).suffix.lower() in (".csv", ".tsv", ".json", ".jsonl", ".parquet"):
@@ -435,7 +420,7 @@ def read_known(
     if own or (not files and labels_needed):
         known.aspect, known.human = _people(file, own[0] if own else aspect)
     for name in files:
-        labels = read_file(name, columns, None)
+        labels = read_file(name, columns, texts_needed=False)
         known.aspect, ratings = _people(labels, aspect)
         pairs, absent, _ = joined_by_id(labels.origin, labels.rows, file)
         for j, i in pairs:
@@ -453,55 +438,3 @@ def _people(file: File, aspect: str | None) -> tuple[str, Vector]:
     if len(people.human) > 1:
         raise OptionError(f"{file.origin} has human ratings for {some(people.human)}; choose one with --aspect")
     return next(iter(people.human.items()))
-
-
-def read_suggestable(
-    rows: str,
-    *,
-    labels: Sequence[str] = (),
-    judges: Sequence[str] = (),
-    aspect: str | None = None,
-    columns: Mapping[str, str] | None = None,
-    own: bool = True,
-) -> tuple[Scored, dict[str, Vector]]:
-    """The rows, and their readings by name: scores of judges, and where there are none what can be counted.
-
-    labels: files with human ratings; none: those of the rows' own file, unless `own` is false. A row whose text
-    stands in a file of labels counts as labelled, whatever its id. Raises LabelsError for a file that cannot be read.
-    """
-    known = read_known(rows, judges=judges, aspect=aspect, columns=columns, labels_needed=False)
-    if labels:
-        labelled = _labelled_texts(labels, aspect, columns, known)
-        known.human = np.array([labelled.get(_key(row.source, row.output), np.nan) for row in known.rows])
-    elif own and any(row.scores for row in known.rows):
-        known = read_known(rows, judges=judges, aspect=aspect, columns=columns)
-    known.rows = list(merge_groups(known.rows))
-    readings = dict(known.judges)
-    if not readings or all(np.isnan(values).all() for values in readings.values()):
-        from ..programs.readings.kinds import surface
-
-        counted = [surface(row.source, row.output) for row in known.rows]
-        readings = {name: np.array([one[name] for one in counted]) for name in counted[0]}
-        known.notes.append("no judge has scored these rows: they are spread by length, overlap and repetition alone")
-    return known, readings
-
-
-def _key(source: str, output: str) -> tuple[str, str]:
-    return folded_text(source).key, folded_text(output).key
-
-
-def _labelled_texts(
-    labels: Sequence[str], aspect: str | None, columns: Mapping[str, str] | None, known: Scored
-) -> dict[tuple[str, str], float]:
-    """Human ratings by text: files of labels often number their rows afresh."""
-    result: dict[tuple[str, str], float] = {}
-    for name in labels:
-        file = read_file(name, columns, None)
-        aspects = list(dict.fromkeys(a for row in file.rows for a in row.scores))
-        wanted = aspect or next(iter(aspects), None)
-        if wanted not in aspects:
-            raise LabelsError(f"{file.origin}: no row has a score" + (f" for {aspect!r}" if aspect else ""))
-        if len(aspects) > 1 and aspect is None:
-            known.notes.append(f"{file.origin} has several aspects; a row with a score for {wanted!r} is labelled")
-        result |= {_key(row.source, row.output): row.scores[wanted] for row in file.rows if wanted in row.scores}
-    return result

@@ -19,7 +19,7 @@ class Label(Command, Rows, Json):
     Every answer is kept in one SQLite file as it is given: run the same command to continue, in any number of tabs,
     with any number of raters. The exported file needs no options: judgesmith compile labels.jsonl"""
 
-    panel: ClassVar[str] = "Learn"
+    panel: ClassVar[str] = "Start"
 
     rows: str | None = argument(None, "Rows to label; an output of `score` for --kind verdicts.", "ROWS")
     kind: str | None = flag(

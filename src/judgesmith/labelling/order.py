@@ -12,9 +12,9 @@ import numpy as np
 
 from ..agreement.correlation import Vector
 from ..errors import OptionError
-from ..evaluating.sources import read_suggestable
-from ..optimizers.suggestion import suggest
 from .store import Given, Store
+from .suggesting import read_suggestable
+from .suggestion import suggest
 from .task import Task, Unit
 from .units import Units
 
@@ -37,26 +37,24 @@ def next_units(candidates: Units, store: Store, task: Task, wanted: Label) -> li
         if task.kind in ("preference", "verdicts"):
             raise OptionError(f"--order suggest: it chooses single rows, not {task.kind}; take --order random")
         known, readings = read_suggestable(str(wanted.rows), columns=wanted.roles(), own=False)
-        human = _labelled(len(known.rows), candidates, store, task)
+        human = _labelled([row.line for row in known.rows], candidates, store, task)
         chosen = suggest(readings, len(known.rows), human=human, documents=known.documents, systems=known.systems)
         of_line = {unit.line: unit for unit in units}
-        units = [of_line[one.row + 1] for one in chosen if one.row + 1 in of_line]
+        lines = [known.rows[one.row].line for one in chosen]
+        units = [of_line[line] for line in lines if line in of_line]
     return [unit.key for unit in units[:more]]
 
 
-def _labelled(rows: int, units: Units, store: Store, task: Task) -> Vector:
-    """The mean of what the store's raters gave each row of the file, NaN where nobody did: scores that the file itself
-    has may be of something else."""
+def _labelled(lines: list[int], units: Units, store: Store, task: Task) -> Vector:
+    """The mean of what the store's raters gave the rows on these lines of the file, NaN where nobody did: scores that
+    the file itself has may be of something else."""
     of_key = {unit.key: unit for unit in units.units}
     known: dict[int, list[float]] = {}
     for one in store.given():
         if one.unit in of_key and one.answer is not None:
             unit = of_key[one.unit]
-            known.setdefault(unit.line - 1, []).append(as_number(task, unit, one))
-    scores = np.full(rows, np.nan)
-    for row, values in known.items():
-        scores[row] = np.mean(values)
-    return scores
+            known.setdefault(unit.line, []).append(as_number(task, unit, one))
+    return np.array([np.mean(known[line]) if line in known else np.nan for line in lines])
 
 
 def as_number(task: Task, unit: Unit, given: Given) -> float:

@@ -11,10 +11,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from ..datasets.loading import iter_rows, open_table
-from ..datasets.preferences import Pairs
+from ..datasets.loading import read_compared
 from ..datasets.records import Row
-from ..datasets.sheet import names_of
 from ..errors import LabelsError
 from ..evaluating.sources import places, read_file
 from ..reports.rows import Shown, read_scored
@@ -22,8 +20,6 @@ from ..running.opening import rows_file
 from ..signatures.values import ErrorSpan
 from .task import Kind, Unit
 
-#: A column that no file has: for pairs of outputs that are not compared yet.
-_NO_WINNER = "\0winner"
 #: A unit without its key: row, about, line.
 _Found = tuple[dict[str, Any], dict[str, Any], int]
 
@@ -44,7 +40,7 @@ def read_units(name: str, kind: Kind, columns: Mapping[str, str]) -> Units:
         return _keyed(path.name, _verdicts(path, columns))
     if kind == "preference":
         return _keyed(path.name, _pairs(name, path, columns))
-    file = read_file(name, columns, None)
+    file = read_file(name, columns)
     places(file.origin, file.rows)  # ids must differ: a label names its row by its id
     full = [row for row in file.rows if row.output.strip()]
     if not full:
@@ -82,15 +78,14 @@ def _row(row: Row) -> dict[str, Any]:
 
 def _pairs(name: str, path: Path, columns: Mapping[str, str]) -> Iterator[_Found]:
     """Two outputs in a row, or neighbouring outputs of one document."""
-    records = list(open_table(path).records)
-    pair_columns = Pairs.find([*names_of(records), _NO_WINNER], {"winner": _NO_WINNER, **columns})
-    if pair_columns is None:
+    compared = read_compared(path, columns)
+    if compared is None:
         documents: dict[str, list[Row]] = {}
-        for row in read_file(name, columns, None).rows:
+        for row in read_file(name, columns).rows:
             documents.setdefault(row.doc_id, []).append(row)
         pairs = [(a, b, f"{a.id} | {b.id}") for rows in documents.values() for a, b in itertools.pairwise(rows)]
     else:
-        pairs = list(_sides(records, pair_columns, columns))
+        pairs = [(pair.a, pair.b, pair.id) for pair, _ in compared]
     pairs = [(a, b, pair) for a, b, pair in pairs if a.output.strip() and b.output.strip() and a.output != b.output]
     if not pairs:
         raise LabelsError(
@@ -100,20 +95,6 @@ def _pairs(name: str, path: Path, columns: Mapping[str, str]) -> Iterator[_Found
     for a, b, pair in pairs:
         shared = {key: value for key, value in _row(a).items() if key != "system"}
         yield shared | {"id": pair, "output_a": a.output, "output_b": b.output}, {}, 0
-
-
-def _sides(
-    records: Sequence[Mapping[str, Any]], pairs: Pairs, chosen: Mapping[str, str]
-) -> Iterator[tuple[Row, Row, str]]:
-    sides = [
-        {name: value for name, value in side.items() if name != "score"}
-        for record in records
-        for side in pairs.sides(record, 1.0)
-    ]
-    roles = {role: name for role, name in chosen.items() if role not in ("output_a", "output_b", "winner")}
-    rows = [row for row, _ in iter_rows(sides, columns=roles | {"output": "output"})]
-    for line, (a, b) in enumerate(zip(rows[::2], rows[1::2], strict=True), 1):
-        yield a, b, a.id.removesuffix("-a") if a.id.endswith("-a") else str(line)
 
 
 # Verdicts ------------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ class Report(Command, Rows, Json):
     it needs and can be passed on as it is. Without scripts it shows the first rows. Keys: j, k, n, p, o and /.
     """
 
-    panel: ClassVar[str] = "Look"
+    panel: ClassVar[str] = "Start"
 
     scored: Path = argument(..., "A .jsonl that `judgesmith score` wrote.")
     output: Path | None = flag(None, "One .html file, no network; default SCORED.html.", "-o", "--output")

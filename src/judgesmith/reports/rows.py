@@ -15,10 +15,9 @@ import numpy as np
 import scipy
 
 from ..agreement.correlation import Vector
-from ..datasets.loading import iter_rows
 from ..datasets.records import OVERALL, Row
 from ..errors import LabelsError
-from ..evaluating.sources import inside, plain_name, read_cell, verdict_of
+from ..evaluating.sources import human_ratings, plain_name, read_file, verdict_of
 from ..rows import as_text
 from ..signatures.values import CriterionScore, ErrorSpan, Opinion, ScoreInterval, Verdict
 
@@ -97,29 +96,25 @@ class Scored:
 # Reading -------------------------------------------------------------------------------------------------------------
 
 
-def read_scored(path: Path, *, human: str | None = None, columns: Mapping[str, str] | None = None) -> Scored:
+def read_scored(path: Path, *, human: str | None = None, columns: Mapping[str, Any] | None = None) -> Scored:
     """Rows that `judgesmith score` wrote (.jsonl, or .csv without errors and criteria).
 
     human: the column, path or aspect with human ratings to compare the verdicts with; found by name if not given.
     Raises LabelsError for a file that cannot be read (with the line), without a verdict, or without the column.
     """
-    shown: list[Shown] = []
-    anchors: Counter[str] = Counter()
-    verdicts, named = 0, False
-    for row, record in iter_rows(path, columns=columns):
-        verdict = verdict_of(record)
-        verdicts += verdict is not None
-        given = dict(row.scores)
-        if human is not None:
-            value, present = _human(path.name, row, record, human)
-            given[human.removeprefix("scores.")], named = value, named or present
-            if human == "score" and given.get(OVERALL) == value:  # the same column under its other name
-                del given[OVERALL]
-        shown.append(_shown(row, record, verdict, given, _anchor(row.id, anchors)))
-    if not verdicts:
+    file = read_file(str(path), columns, human=() if human is None else (human,))
+    given, anchors = [dict(row.scores) for row in file.rows], Counter[str]()
+    verdicts = [verdict_of(record) for record in file.records]
+    if all(verdict is None for verdict in verdicts):
         raise LabelsError(f"{path.name}: no row has a verdict; give a file that `judgesmith score` wrote")
-    if human is not None and not named:
-        raise LabelsError(f"{path.name}: there is no column or aspect {human!r} with human ratings; check --human")
+    if human is not None:
+        name, known = human.removeprefix("scores."), file.aspects()
+        for scores, value in zip(given, human_ratings(file, human, name, known)[0].tolist(), strict=True):
+            if human == "score" and scores.get(OVERALL) == value:  # the same column under its other name
+                del scores[OVERALL]
+            scores[name] = value
+    every = zip(file.rows, file.records, verdicts, given, strict=True)
+    shown = [_shown(*row, _anchor(row[0].id, anchors)) for row in every]
     aspects = list(dict.fromkeys(name for row in shown for name in row.human))
     standard = human.removeprefix("scores.") if human is not None else _standard(aspects, shown)
     sides = tuple(_sides(shown, aspects, standard))
@@ -157,16 +152,6 @@ def _anchor(identity: str, taken: Counter[str]) -> str:
         name = f"{name}~{taken[name]}"
         taken[name] += 1
     return name
-
-
-def _human(origin: str, row: Row, record: Mapping[str, Any], name: str) -> tuple[float, bool]:
-    """The human rating in this row, and whether there is such a column at all."""
-    aspect = name.removeprefix("scores.")
-    if aspect in row.scores:
-        return row.scores[aspect], True
-    cell = inside(record, name)
-    given = () if cell is None else read_cell(origin, row.line, name, cell)
-    return (math.fsum(given) / len(given) if given else math.nan), cell is not None
 
 
 def _shown(

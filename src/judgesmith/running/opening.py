@@ -5,16 +5,17 @@ from __future__ import annotations
 import logging
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ..datasets.benchmarks.registry import PREFIX
-from ..datasets.loading import aspects_of_mean
-from ..datasets.records import OVERALL
+from ..datasets.loading import aspects_of_mean, open_table
+from ..datasets.records import OVERALL, ROLES
 from ..errors import JudgesmithError, OptionError
 from ..programs import artifact
 from ..programs.atomic import write_whole
@@ -70,15 +71,32 @@ def benchmark_scale(name: str, aspect: str | None) -> tuple[float, float] | None
     return scale if not result and scale is not None and all(map(math.isfinite, scale)) else None
 
 
-def column_roles(given: Sequence[str]) -> dict[str, str]:
-    """`ROLE=NAME` options as a mapping."""
-    roles = {}
+def column_roles(given: Sequence[str]) -> dict[str, Any]:
+    """`ROLE=NAME` options as a mapping; of rater_score, a tuple of names. Raises OptionError for another role given
+    twice."""
+    roles: dict[str, Any] = {}
     for option in given:
         role, equals, name = option.partition("=")
         if not equals or not role or not name:
             raise OptionError(f"--columns {option!r} is not of the form ROLE=NAME, for example output=summary_text")
-        roles[role.strip()] = name.strip()
+        role, name = role.strip(), name.strip()
+        if role in roles and role != "rater_score":
+            raise OptionError(
+                f"--columns {role} is given twice, {roles[role]!r} and {name!r}, and can be one column only; columns "
+                f"with one person's ratings each are --columns rater_score={roles[role]} --columns rater_score={name}"
+            )
+        roles[role] = (*roles.get(role, ()), name) if role == "rater_score" else name
     return roles
+
+
+def roles_for(path: Path, given: Mapping[str, Any] | None, *judges: Path) -> dict[str, Any]:
+    """The columns that the user named, and for other roles those that saved judges were compiled from, where the file
+    has them. Raises ArtifactError for a file that is no judge."""
+    known: dict[str, Any] = {}
+    for judge in judges:
+        known |= (artifact.read(judge).provenance.get("labels") or {}).get("columns") or {}
+    names = next(open_table(path).records, {}) if known else {}
+    return {role: name for role, name in known.items() if name in names and role in ROLES} | dict(given or {})
 
 
 @contextmanager

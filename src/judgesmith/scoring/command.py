@@ -21,7 +21,7 @@ class Score(Command, Rows, Reach, Limits, Json):
     labels gives each score an interval that holds the human rating for 90 % of new rows (`verdict.interval`).
     """
 
-    panel: ClassVar[str] = "Use"
+    panel: ClassVar[str] = "Start"
 
     rows: str = argument(..., "Rows to judge: .csv .tsv .json .jsonl .parquet.")
     judge: Path = flag(..., "A judge that `compile` saved.")
@@ -53,7 +53,7 @@ class Score(Command, Rows, Reach, Limits, Json):
     def run(self) -> int:
         from ..datasets.loading import count_rows
         from ..running.console import Watch, out, print_json
-        from ..running.opening import open_judge, quiet
+        from ..running.opening import open_judge, quiet, roles_for
         from .part import Part
         from .scoring import Existing, Run, mark_deferred, plan, score_file
 
@@ -70,7 +70,8 @@ class Score(Command, Rows, Reach, Limits, Json):
         if part and self.defer is not None:
             raise OptionError("--defer compares all rows; join the parts, then give it in a run without --part")
         existing: Existing = "overwrite" if self.overwrite else "retry failed" if self.retry_failed else "continue"
-        limits, where, roles, limit = self.limits(), self.connection(), self.roles(), self.limit
+        limits, where, limit = self.limits(), self.connection(), self.limit
+        roles = roles_for(path, self.roles(), self.judge)
         with quiet():
             if self.dry_run:
                 planned = plan(self.judge, self.lm, where, path, columns=roles, limit=limit, part=part)

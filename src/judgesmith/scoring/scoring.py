@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..agreement.conformal import deferred
-from ..datasets.loading import iter_rows
+from ..datasets.loading import Compared, iter_rows, read_compared
 from ..datasets.records import Row
 from ..errors import OptionError, OutageError
 from ..optimizers.examples import numbers_of
@@ -102,7 +102,7 @@ class ScoreSummary:
 
 
 Existing = Literal["continue", "overwrite", "retry failed"]
-Rows = Iterator[tuple[Row, dict[str, Any]]]
+Rows = Iterator[tuple[Any, dict[str, Any]]]  # a row, or two outputs that are compared (`Compared`)
 
 
 @dataclass(slots=True)
@@ -128,9 +128,9 @@ class Run:
         self.aspect = self.judge.judges_aspect
         self.known = Seen(self.judge.provenance)
 
-    def asked(self, row: Row) -> str:
+    def asked(self, row: Row | Compared) -> str:
         """What the row's answer depends on beside the judge: the model with its address, then the texts."""
-        texts = [row.output, row.source, row.context, row.reference, row.group]
+        texts = [[r.output, r.source, r.context, r.reference, r.group] for r in _outputs(row)]
         return f"{self.server}-{digest(texts)}"
 
     def kept(self, old: Mapping[str, Any]) -> None:
@@ -140,7 +140,7 @@ class Run:
         if self.watch is not None:
             self.watch.step(there=True)
 
-    def made(self, row: Row, record: Mapping[str, Any], verdict: Verdict) -> dict[str, Any]:
+    def made(self, row: Row | Compared, record: Mapping[str, Any], verdict: Verdict) -> dict[str, Any]:
         """A row that was judged now. Raises BudgetError where too many have failed."""
         data = verdict.to_dict(raw=self.raw or verdict.failure is not None)
         made = {
@@ -149,7 +149,7 @@ class Run:
             "verdict": data | ({"aspect": self.aspect} if self.aspect else {}),
             "judge": self.mark,
             "asked": self.asked(row),
-            "seen": self.known.knows(row.source, row.output),
+            "seen": any(self.known.knows(side.source, side.output) for side in _outputs(row)),
         }
         self.summary.count(made)
         self.summary.new_failed += bool(verdict.failure)
@@ -191,9 +191,12 @@ def score_file(
 def _rows(source: Path, judge: Judge, columns: Mapping[str, str] | None, limit: int | None, part: Part | None) -> Rows:
     if part is not None and judge.whole_documents:
         raise OptionError("a judge that ranks whole documents takes all rows together; score them without --part")
-    rows: Rows = itertools.islice(iter_rows(source, columns=columns), limit)
+    compared = None if judge.preference is None else read_compared(source, columns)
+    if compared is not None and part is not None:
+        raise OptionError("rows of two outputs each are scored without --part")
+    rows = itertools.islice(iter_rows(source, columns=columns) if compared is None else compared, limit)
     if judge.columns():
-        rows = ((row, record) for row, record in rows if numbers_of(judge, row, source.name))
+        rows = ((row, record) for row, record in rows if all(numbers_of(judge, r, source.name) for r in _outputs(row)))
     return rows if part is None else part.of(rows)
 
 
@@ -211,7 +214,8 @@ def plan(
     read = artifact.read(path)
     judge = artifact.build(read)
     sample, count = list[Item](), 0
-    for count, (row, _) in enumerate(_rows(source, judge, columns, limit, part), 1):
+    every = (side for row, _ in _rows(source, judge, columns, limit, part) for side in _outputs(row))
+    for count, row in enumerate(every, 1):
         if count <= SAMPLED:
             sample.append(Item.of(row))
     return estimate(judge, lm or (read.lm.model if read.lm else None), count, sample, where)
@@ -311,15 +315,23 @@ def _paired(run: Run, rows: Rows, growing: Path) -> Iterator[tuple[dict[str, Any
 
 
 def _judged(judge: Judge, rows: Rows) -> Iterator[tuple[Row, dict[str, Any], Verdict]]:
-    under_way: deque[tuple[Row, dict[str, Any]]] = deque()
+    under_way: deque[tuple[Any, dict[str, Any]]] = deque()
 
     def taken() -> Iterator[Row]:
         for row, record in rows:
             under_way.append((row, record))
-            yield row
+            yield from _outputs(row)
 
-    for verdict in judge.score_many(taken(), progress=False):
-        yield *under_way.popleft(), verdict
+    verdicts = judge.score_many(taken(), progress=False)
+    for verdict in verdicts:
+        row, record = under_way.popleft()
+        if isinstance(row, Compared) and judge.preference is not None:
+            verdict = judge.preference.preferred(verdict, next(verdicts)).verdict()
+        yield row, record, verdict
+
+
+def _outputs(row: Row | Compared) -> tuple[Row, ...]:
+    return (row.a, row.b) if isinstance(row, Compared) else (row,)
 
 
 def _same(run: Run, old: Mapping[str, Any], new: tuple[Row, dict[str, Any]] | None) -> tuple[Row, dict[str, Any]]:

@@ -21,7 +21,7 @@ class Serve(Command, Reach):
     accepted.
     """
 
-    panel: ClassVar[str] = "Use"
+    panel: ClassVar[str] = "Operate"
 
     judges: list[str] = argument(..., "Saved judges: FILE or NAME=FILE.", "JUDGE...")
     host: str = flag("127.0.0.1", "Address to listen at.")

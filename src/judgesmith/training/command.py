@@ -23,7 +23,7 @@ class Distill(Command, Preset, Rows, Json):
     `judgesmith list options distill` has further options.
     """
 
-    panel: ClassVar[str] = "Learn"
+    hidden: ClassVar[bool] = True
 
     labels: Path = argument(..., "Rows with human scores: .csv .tsv .json .jsonl .parquet .xlsx, or bench/NAME.")
     base: str = flag(

@@ -20,7 +20,7 @@ class Watch(Command, Rows, Reach, Json):
     an alarm; 2: an error.
     """
 
-    panel: ClassVar[str] = "Trust"
+    panel: ClassVar[str] = "Operate"
 
     rows: Path = argument(..., "Sentinel rows: the same ones each time, with or without human ratings.")
     judge: Path = flag(..., "A judge that `compile` saved.")

@@ -61,7 +61,7 @@ def test_a_judge_without_labels_scores_by_experience_alone(lm: Any, learnt: Path
     _, transport = lm
     transport.requests.clear()
     saved = tmp_path / "judge.json"
-    done = run("compile", "--no-labels", "--method", "readings", "--as", "fluency", "--experience", learnt, "-o", saved)
+    done = run("new", "--method", "readings", "--as", "fluency", "--experience", learnt, "-o", saved)
     assert done.exit_code == 0, done.output
     assert str(learnt) not in saved.read_text(encoding="utf-8")
     judge, labels = js.load(saved, lm=lm[0]), planted_labels(documents=10, seed=5)

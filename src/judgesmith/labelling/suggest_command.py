@@ -30,10 +30,10 @@ class Suggest(Command, Rows, Json):
     def run(self) -> None:
         import numpy as np
 
-        from ..optimizers.suggestion import suggest
         from ..running.console import out, print_json
         from ..running.plain import one_line
-        from .sources import read_suggestable
+        from .suggesting import read_suggestable
+        from .suggestion import suggest
 
         known, readings = read_suggestable(
             self.rows, labels=self.labels, judges=self.judge, aspect=self.aspect, columns=self.roles()

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judgesmith.errors import OptionError
-from judgesmith.optimizers.suggestion import suggest
+from judgesmith.labelling.suggestion import suggest
 
 NAN = float("nan")
 

@@ -1,0 +1,74 @@
+"""`judgesmith new`: a judge from one sentence, before there are labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ..cli.commands import Aspect, Command, Json, Model, Preset, argument, flag
+
+if TYPE_CHECKING:
+    from ..running.settings import Catalogue
+    from .run import Setup
+
+
+class New(Command, Aspect, Preset, Model, Json):
+    """Make a judge from one sentence, or from an aspect of the library, before there are labels.
+
+    judgesmith new "The reply is polite." --lm openai/gpt-4o-mini. How far to trust it is not known yet:
+    `evaluate` measures that on a few rows that people rated, and `compile LABELS --start judge.json` lets them correct it.
+    """
+
+    panel: ClassVar[str] = "Start"
+
+    criterion: str | None = argument(
+        None, "What is judged, in a sentence, or an aspect's name (`judgesmith list aspects`).", "SENTENCE"
+    )
+    pass_fail: bool = flag(False, "Pass or fail instead of a score; passes from the middle of the model's own scale.")
+    output: Path = flag(Path("judge.json"), "Where the judge is saved.", "-o", "--output")
+    scale: tuple[float, float] | None = flag(None, "Lowest and highest score; 1 5 for a sentence.")
+
+    @classmethod
+    def catalogue(cls, given: Mapping[str, Any]) -> Catalogue:
+        return cls._setup(given, (name for name in given if name not in cls.model_fields)).catalogue()
+
+    @classmethod
+    def _setup(cls, given: Mapping[str, Any], options: Any) -> Setup:
+        from .run import Setup
+
+        return Setup.unlabelled(given.get("method"), given.get("lm"), options, bool(given.get("criterion")))
+
+    def run(self) -> None:
+        from rich.markup import escape
+
+        from ..programs.models.names import check_listed
+        from ..programs.simple import with_outcome, worded
+        from ..running.console import out, print_json
+        from ..running.opening import check_writable, open_model, quiet
+        from ..running.settings import JudgeInWords
+        from .run import judge_in_words
+
+        setup = self._setup(dict(self), (f"{key}.{name}" for key, chosen in self._more.items() for name in chosen))
+        chosen = {owner.key: self.more(owner.key) for owner in setup.catalogue().owners}
+        words = JudgeInWords(**chosen["run"])
+        scale = self.scale or ((1, 5) if self.criterion and not self.pass_fail else None)
+        criteria = [worded(self.criterion)] if self.criterion else []
+        with quiet():
+            judge = judge_in_words(setup.method, chosen["method"], words, None, self.library_aspect, criteria)
+            with_outcome(judge, scale, pass_fail=self.pass_fail)
+            check_writable(self.output, words.criteria)
+            check_listed(judge.models())
+            judge.set_lm(open_model(self.lm))
+            judge.begin()
+            judge.save(self.output)
+        if self.as_json:
+            print_json({"judge": str(self.output), "method": judge.settings(), "scale": str(judge.scale)})
+            return
+        saved = escape(str(self.output))
+        outcome = "pass or fail" if self.pass_fail else str(judge.scale)
+        out.print(
+            f"Saved {saved}: {judge.kind}, {outcome}, learnt from no labels. How far to trust it is not known yet: "
+            f"`judgesmith evaluate` measures that. Next: judgesmith score OUTPUTS.jsonl --judge {saved}; with labels, "
+            f"judgesmith compile LABELS --start {saved}"
+        )
