@@ -22,6 +22,7 @@ from ..signatures.values import Criterion, Item, Scale, Verdict
 from ..tables import facts, shortened
 from . import artifact
 from .active_critic.task import TaskKnowledge
+from .as_metric import Failed, JudgeMetric
 from .aspects import OVERALL
 from .models import engine, row_context
 from .models.as_dspy import Quiet
@@ -513,6 +514,21 @@ class Judge(Quiet):
         both = [self._item("prefer", source, output, context, reference, {}) for output in (a, b)]
         first, second = [verdict async for verdict in self.ascore_many(both, progress=False)]
         return self.preference.preferred(first, second)
+
+    def metric(
+        self, *, output: str, source: str | None = None, context: str | None = None, reference: str | None = None,
+        threshold: float | None = None, failed: Failed = "mean",
+    ) -> JudgeMetric:  # fmt: skip
+        """This judge as a metric for DSPy: `dspy.Evaluate(devset=…, metric=judge.metric(output="answer"))`, and for its
+        optimizers; see `JudgeMetric`.
+
+        output, source, context, reference: the fields of the program's examples and predictions that hold them. source:
+        by default the example's only input. threshold: from which score (0 to 1) on an answer may become a
+        demonstration. failed: what a failed call counts: the mean of the scores so far, which neither helps nor harms
+        ("mean"), a number, or an error that DSPy counts as one of its own ("raise").
+        """
+        more = {role: name for role, name in (("context", context), ("reference", reference)) if name}
+        return JudgeMetric(self, {"source": source, "output": output} | more, threshold, failed)
 
     def rows_at_once(self, lm: LanguageModel) -> int:
         """How many rows are best under way at once."""

@@ -18,6 +18,7 @@ import judgesmith as js
 
 PAGE = (Path(__file__).resolve().parents[1] / "programs/DSPY.md").read_text(encoding="utf-8")
 HABITS, OWN = PAGE.split("## Use it on your own DSPy program")
+OWN, JUDGED = OWN.split("## Optimize your own program with a judge")
 BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 TITLES = re.findall(r"^### (\d+)\. (.+)$", HABITS, re.MULTILINE)
 
@@ -76,3 +77,22 @@ def test_ones_own_program_is_compiled_as_the_page_says(capsys: pytest.CaptureFix
     assert Path("reviewer.json").exists()
     assert "r+rho+tau|pooled" in capsys.readouterr().out
     assert len(names["tuned"].predictors()[0].demos) > 0
+
+
+def test_a_program_is_optimized_with_a_judge_as_the_page_says(capsys: pytest.CaptureFixture[str]) -> None:
+    """The model answers politely once it is shown how; the judge likes that."""
+
+    def answer(messages: Any) -> str:
+        shown = any("Thank you" in str(message["content"]) for message in messages)
+        said = "Thank you for asking! It is so." if shown else "See the page."
+        return f"[[ ## answer ## ]]\n{said}\n\n[[ ## completed ## ]]"
+
+    def judged(messages: Any) -> str:
+        return f"Explanation: As it should be.\nScore: {90 if 'Thank you' in messages[-1]['content'] else 20}"
+
+    names = known() | {"rag_lm": Forward(answer), "judge_lm": Forward(judged)}
+    for number, block in enumerate(BLOCK.findall(JUDGED), start=1):
+        exec(compile(block, f"judged {number}", "exec"), names)
+    said = capsys.readouterr().out
+    assert "20 before, 90 after" in said and "0 without a score" in said
+    assert float(said.splitlines()[-1]) > 0.9

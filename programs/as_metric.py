@@ -1,0 +1,93 @@
+"""A judge as the metric of a DSPy program: what `dspy.Evaluate` and DSPy's optimizers call."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import dspy
+
+from ..errors import NoScoreError, OptionError
+from ..signatures.values import Verdict
+
+if TYPE_CHECKING:
+    from .judge import Judge
+
+#: What a row without a score counts.
+Failed: TypeAlias = Literal["mean", "raise"] | float
+
+
+class JudgeMetric:
+    """`judge.metric(…)`: metric(example, prediction) is a float in [0, 1], a bool while an optimizer bootstraps (trace
+    is given), and a `dspy.Prediction` with score and feedback where GEPA asks (pred_name is given).
+
+    fields: role -> field of the example or of the prediction. threshold: what passes while bootstrapping, in [0, 1];
+    None: what the judge passes, or the middle of its scale. failed: what a row without a score counts, see
+    `Judge.metric`. Attributes: calls, failures (the reasons).
+    """
+
+    def __init__(self, judge: Judge, fields: Mapping[str, str | None], threshold: float | None, failed: Failed) -> None:
+        if threshold is not None and not 0 <= threshold <= 1:
+            raise OptionError(f"threshold is {threshold}; it lies between 0 and 1, whatever the judge's scale is")
+        if failed not in ("mean", "raise") and not (isinstance(failed, int | float) and 0 <= failed <= 1):
+            raise OptionError(f"failed is {failed!r}; it is 'mean', 'raise' or a number between 0 and 1")
+        self.judge, self.fields, self.threshold, self.failed = judge, dict(fields), threshold, failed
+        self.calls, self.failures, self._sum = 0, list[str](), 0.0
+        self._lock = threading.Lock()  # dspy.Evaluate calls from several threads
+
+    def __call__(
+        self, example: Any, prediction: Any, trace: Any = None, pred_name: str | None = None, pred_trace: Any = None
+    ) -> Any:
+        """See the class. Raises NoScoreError where `failed` says so, OptionError for a field that is not there."""
+        texts = {role: self._text(role, name, example, prediction) for role, name in self.fields.items()}
+        verdict = self.judge.score(**texts)
+        score = self._counted(verdict)
+        if pred_name is not None:
+            return dspy.Prediction(score=score, feedback=self._feedback(verdict))
+        if trace is None:
+            return score
+        if verdict.failure is not None:  # nothing that was not judged becomes a demonstration
+            return False
+        if self.threshold is None and verdict.passed is not None:
+            return verdict.passed
+        return score >= (0.5 if self.threshold is None else self.threshold)
+
+    def _text(self, role: str, name: str | None, example: Any, prediction: Any) -> Any:
+        if name is None:
+            inputs = list(example.inputs().keys()) if role == "source" and hasattr(example, "inputs") else []
+            if len(inputs) > 1:
+                raise OptionError(f"the example has the inputs {', '.join(inputs)}; name one with metric(source=…)")
+            return example[inputs[0]] if inputs else None
+        sides = (prediction, example) if role in ("output", "context") else (example, prediction)
+        held = next((side for side in sides if name in side.keys()), None)  # noqa: SIM118  # an Example is no dict
+        if held is None:
+            known = ", ".join(dict.fromkeys(key for side in sides for key in side.keys()))  # noqa: SIM118
+            raise OptionError(f"neither example nor prediction has {name!r} for the {role}; there are {known}")
+        return held[name]
+
+    def _counted(self, verdict: Verdict) -> float:
+        with self._lock:
+            self.calls += 1
+            if verdict.failure is None:
+                score = min(1.0, max(0.0, self.judge.scale.to_percent(verdict.score) / 100))
+                self._sum += score
+                return score
+            self.failures.append(verdict.failure)
+            if self.failed == "raise":
+                raise NoScoreError(verdict.failure)
+            scored = self.calls - len(self.failures)
+            return (self._sum / scored if scored else 0.5) if self.failed == "mean" else float(self.failed)
+
+    def _feedback(self, verdict: Verdict) -> str:
+        if verdict.failure is not None:
+            return f"The judge gave no score ({verdict.failure}); this says nothing of the output."
+        lines = [f"Score {verdict.score:g} on a scale of {self.judge.scale}.", verdict.explanation]
+        lines += [
+            f"{name}: {c.score:g} of 100. {c.explanation}"
+            for name, c in verdict.criteria.items()
+            if not math.isnan(c.score)
+        ]
+        lines += [f"Error: {error.text!r}: {error.explanation}" for error in verdict.errors]
+        return "\n".join(line.strip() for line in lines if line.strip())

@@ -1,0 +1,54 @@
+"""A judge as a DSPy metric: 0 to 1, a bool while bootstrapping, feedback for GEPA; a failure is no bad text."""
+
+import dspy
+import pytest
+from parrot import Forward
+
+import judgesmith as js
+from judgesmith.errors import NoScoreError, OptionError
+
+ROW = dspy.Example(question="Why?", hint="none").with_inputs("question")
+SAID = dspy.Prediction(answer="Because.", notes="n")
+
+
+def judged(answer: str) -> js.Judge:
+    return js.judge("The answer is polite.", lm=Forward(lambda messages: answer))
+
+
+def test_a_score_a_bool_or_feedback_as_dspy_asks() -> None:
+    metric = judged("Explanation: Too short.\nScore: 75").metric(source="question", output="answer", threshold=0.8)
+    assert metric(ROW, SAID) == pytest.approx(0.75)
+    assert metric(ROW, SAID, trace=[]) is False
+    told = metric(ROW, SAID, [], "answer", [])
+    assert told.score == pytest.approx(0.75) and told.feedback == "Score 4 on a scale of 1..5.\nToo short."
+    assert judged("Explanation: x\nScore: 75").metric(output="answer")(ROW, SAID, trace=[]) is True  # the only input
+    passes = js.judge("It is polite.", pass_fail=True, lm=Forward(lambda _: "Explanation: x\nScore: 40"))
+    assert passes.metric(output="answer")(ROW, SAID, trace=[]) is False
+    assert dspy.Evaluate(devset=[ROW] * 3, metric=metric, display_progress=False)(lambda **_: SAID).score == 75
+
+
+def test_a_failed_call_is_no_bad_answer() -> None:
+    answers = iter(["Explanation: x\nScore: 80", *["I cannot say."] * 40])
+    judge = js.judge("The answer is polite.", lm=Forward(lambda _: next(answers)))
+    metric = judge.metric(source="question", output="answer")
+    assert [metric(ROW, dspy.Prediction(answer=text)) for text in ("a", "b")] == pytest.approx([0.8, 0.8])
+    assert (metric.calls, len(metric.failures)) == (2, 1)
+    assert metric(ROW, dspy.Prediction(answer="c"), trace=[]) is False
+    assert "gave no score" in metric(ROW, dspy.Prediction(answer="d"), None, "p").feedback
+    assert judge.metric(output="answer", failed=0.3)(ROW, dspy.Prediction(answer="e")) == 0.3
+    with pytest.raises(NoScoreError):
+        judge.metric(output="answer", failed="raise")(ROW, dspy.Prediction(answer="f"))
+
+
+def test_what_cannot_be_is_said() -> None:
+    judge = judged("Explanation: x\nScore: 75")
+    with pytest.raises(
+        OptionError, match="neither example nor prediction has 'reply' for the output; there are answer"
+    ):
+        judge.metric(output="reply")(ROW, SAID)
+    two = dspy.Example(question="Why?", hint="none").with_inputs("question", "hint")
+    with pytest.raises(OptionError, match="the inputs question, hint; name one"):
+        judge.metric(output="answer")(two, SAID)
+    for wrong in ({"threshold": 3}, {"failed": "skip"}):
+        with pytest.raises(OptionError, match="between 0 and 1"):
+            judge.metric(output="answer", **wrong)
