@@ -100,13 +100,9 @@ def read_labels(
 
 
 def read_outputs(
-    source: Source,
-    *,
-    columns: Mapping[str, Any] | None = None,
-    limit: int | None = None,
-    also: Sequence[str] = (),
+    source: Source, *, columns: Mapping[str, Any] | None = None, limit: int | None = None, also: Sequence[str] = (),
     texts_needed: bool = True,
-) -> Outputs:
+) -> Outputs:  # fmt: skip
     """What `read_labels` reads, with the outputs that have no rating: for every command that has a use for these. also:
     columns with further ratings. texts_needed: whether a file of ids and ratings will not do. Raises LabelsError."""
     table = open_table(source)
@@ -114,7 +110,8 @@ def read_outputs(
     if not records:
         raise LabelsError(f"{table.origin}: there are no rows in it")
     sheet = Sheet(table.origin, records, columns or {}, None, table.has_header)
-    return sheet.outputs(also, texts_needed=texts_needed)
+    path = Path(source) if isinstance(source, str | PathLike) else None
+    return replace(sheet.outputs(also, texts_needed=texts_needed), path=path)
 
 
 def aspects_of_mean(aspect: str | None) -> tuple[str, ...]:

@@ -100,7 +100,7 @@ def by_reason(skipped: Iterable[tuple[int, str]]) -> dict[str, list[int]]:
     return result
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Labels:
     """Rows with human scores for one aspect. `scale` is (worst, best); `scale_given` is False where it was inferred.
 
@@ -123,6 +123,10 @@ class Labels:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def __repr__(self) -> str:
+        low, high = self.scale
+        return f"Labels({len(self)} rows of {self.origin}, {self.kind} {self.aspect!r} on {low:g}..{high:g})"
 
     def understood(self) -> dict[str, Any]:
         """What was understood of the file, as JSON values. Every one of its `rows` is `labelled` or `skipped`; rows of
@@ -229,17 +233,10 @@ class Columns:
 
     @classmethod
     def find(
-        cls,
-        names: Sequence[str],
-        origin: str,
-        *,
-        chosen: Mapping[str, Any] | None = None,
-        aspect: str | None = None,
-        scores_needed: bool = True,
-        texts_needed: bool = True,
-        also: Sequence[str] = (),
+        cls, names: Sequence[str], origin: str, *, chosen: Mapping[str, Any] | None = None, aspect: str | None = None,
+        scores_needed: bool = True, texts_needed: bool = True, also: Sequence[str] = (),
         records: Sequence[Mapping[str, Any]] = (),
-    ) -> Columns:
+    ) -> Columns:  # fmt: skip
         """Give the columns `names` their roles; `chosen` (role -> column, of rater_score several) goes before every
         guess. records: by their texts and ratings columns are found whose names are no role's. also: columns with
         further ratings, each an aspect of its own name.

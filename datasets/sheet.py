@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -37,7 +38,7 @@ class Outputs:
 
     records: of each output the first that it stands in. columns: their roles. problems: by aspect the first rating that
     cannot be read. compared: people compared two outputs in each row of the file; the scores are shares of comparisons
-    won."""
+    won. path: of the file."""
 
     origin: str
     rows: list[Row]
@@ -45,6 +46,14 @@ class Outputs:
     columns: Columns
     problems: Mapping[str, str]
     compared: bool
+    path: Path | None = None
+
+    def names(self) -> list[str]:
+        return names_of(self.records)
+
+    def aspects(self) -> list[str]:
+        """Those that people rated, readable or not."""
+        return list(dict.fromkeys(name for row in self.rows for name in (*row.scores, *self.problems)))
 
 
 class Sheet:
@@ -105,9 +114,8 @@ class Sheet:
 
     def _whole(self, place: int) -> Record:
         """A record with all that its row of the file has, of an export, too."""
-        return (
-            self.records[place] if self.export is None else {**self.rows[self.lines[place] - 1], **self.records[place]}
-        )
+        record = self.records[place]
+        return record if self.export is None else {**self.rows[self.lines[place] - 1], **record}
 
     def labels(
         self,
@@ -373,16 +381,14 @@ def names_of(records: Iterable[Mapping[str, Any]], *, verdicts: bool = True) -> 
 def _conflicts(origin: str, rows: Sequence[Row], aspect: str, apart: float) -> list[str]:
     """A note on rows with the same texts whose ratings are further apart than that."""
     first: dict[tuple[str, str], Row] = {}
-    pairs = [(first.setdefault((folded(row.source).key, folded(row.output).key), row), row) for row in rows]
-    pairs = [(a, b) for a, b in pairs if abs(a.scores[aspect] - b.scores[aspect]) > apart and a.output]
-    if not pairs:
-        return []
-    a, b = pairs[0]
+    same = [(first.setdefault((folded(row.source).key, folded(row.output).key), row), row) for row in rows]
+    pairs = [(a, b) for a, b in same if abs(a.scores[aspect] - b.scores[aspect]) > apart and a.output]
+    a, b = pairs[0] if pairs else same[0]
     more = f", and {len(pairs) - 1} more rows are like that" if len(pairs) > 1 else ""
-    return [
+    note = (
         f"{origin}: rows {a.line} and {b.line} hold the same texts and have opposite ratings, {a.scores[aspect]:g} and "
-        f"{b.scores[aspect]:g}{more}; correct one, or let a third person decide"
-    ]
+    )
+    return [f"{note}{b.scores[aspect]:g}{more}; correct one, or let a third person decide"] if pairs else []
 
 
 def rows_in_words(lines: Sequence[int]) -> str:

@@ -77,6 +77,19 @@ def test_decisions_go_from_labels_to_verdicts(
         assert asked.code == 1 and "not at least 0.99" in asked.err
         found = asked.json["judges"]["judge"]["overall"]["sample"]["pairwise"]
         assert found["low"] < found["value"] < 0.99 and found["rows"] == found["failed"] + 2 * asked.json["rows"] / 2
+        # A row of two outputs gets the likelier winner and its chance; the sides' scores are what is evaluated.
+        for _ in range(2):
+            assert cli("score", FOLDER / name, "--judge", judge, *model, "-o", scored).code == 0
+        rows = lines(scored)
+        assert len(rows) == 12 and {row["verdict"]["category"] for row in rows} <= {"a", "b", "tie"}
+        sides = [[row["verdict"]["details"][side]["percent"] for side in "ab"] for row in rows]
+        assert all(
+            (row["verdict"]["score"] > 0.5) == (a > b) for row, (a, b) in zip(rows, sides, strict=True) if a != b
+        )
+        again = cli("evaluate", scored, "--json").json["judges"]["scored"]["overall"]["sample"]["pairwise"]
+        assert again["value"] == found["value"]
+        one = cli("score", FOLDER / "pass_fail.csv", "--judge", judge, *model, "-o", tmp_path / "one.jsonl")
+        assert one.code == 0  # single outputs, too
         return
     assert set(saved["decision"]["names"]) == category
     assert set(found["categories"]) == category

@@ -235,7 +235,7 @@ def test_the_gate_is_the_exit_code(run: Run, scored: Path, tmp_path: Path) -> No
     assert low.exit_code == 1 and "coverage 90.0% is below 95.0%" in json.loads(low.stdout)["gate"]["reasons"][0]
     assert run(path, "--fail-under", "q>=0", "--min-coverage", "0.9").exit_code == 0
     # It computes what it needs.
-    result = run(scored, "--coefficient", "pearson", "--level", "pooled", "--fail-under", "sample.accuracy>=0.2")
+    result = run(scored, "--coefficient", "pearson", "--level", "pooled", "--fail-under", "sample.acc_eq>=0.2")
     assert result.exit_code == 0
 
 

@@ -12,8 +12,11 @@ import pytest
 
 from judgesmith.agreement.decisions import auc_when_drawn, balanced_when_drawn, kappa_when_drawn, on_all
 from judgesmith.agreement.meta.evaluation import meta_evaluate
+from judgesmith.datasets import read_labels
 from judgesmith.errors import OptionError
 from judgesmith.evaluating.gate import Gate
+from judgesmith.optimizers.compiling import cheapest
+from judgesmith.programs.outcome import Decision
 
 WORDS = ("bad", "ok", "good")
 
@@ -57,6 +60,66 @@ def test_a_measure_that_does_not_fit_is_said_in_one_line(cli: Any, tmp_path: Pat
     done = cli("evaluate", categories(tmp_path)[0], "--human", "rating", "--fail-under", "auc>=0.8")
     said = "auc does not fit the human 'rating': it is for pass and fail, and they have 3 different values"
     assert done.code == 2 and said in done.err and "Traceback" not in done.err
+
+
+def passing(tmp_path: Path) -> Path:
+    """40 answers of two systems; of 20 fails the judge misses 4, of 20 passes it fails 2."""
+    rows = []
+    for i in range(40):
+        people, wrong = i % 2 == 0, i in (1, 3, 5, 7, 10, 20)
+        judge = people != wrong
+        verdict = {"score": 0.9 if judge else 0.1, "failure": None, "category": "pass" if judge else "fail",
+                   "passed": judge}  # fmt: skip
+        row = {"id": f"r{i}", "question": f"{'abcdefghij'[i % 10] * 5} {i * i} ?", "bot answer": f"{i * 7919} is it"}
+        rows.append(row | {"model": "ab"[i // 20], "QA result": "Pass" if people else "Fail", "verdict": verdict})
+    path = tmp_path / "set.scored.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    return path
+
+
+def test_pass_and_fail_is_told_in_the_words_of_a_team(cli: Any, tmp_path: Path) -> None:
+    path = passing(tmp_path)
+    told = cli("evaluate", path, "--json", "--fail-under", "accuracy>=0.6").told
+    (found,) = told["decisions"]
+    assert found["counts"] == [[16, 4, 0], [2, 18, 0]]
+    value = {name: figure[0] for name, figure in found["figures"].items()}
+    assert value == pytest.approx(
+        {"agreement": 34 / 40, "balanced": (16 / 20 + 18 / 20) / 2, "precision": 16 / 18, "recall": 16 / 20,
+         "f1": 2 * 16 / (2 * 16 + 2 + 4), "judge": 22 / 40, "people": 0.5}
+    )  # fmt: skip
+    assert all(low <= value <= high for value, low, high in found["figures"].values())
+    cells = told["judges"]["set"]["overall"]["pooled"]
+    for name, figure in (("accuracy", "agreement"), ("balanced-accuracy", "balanced"), ("f1", "f1")):
+        assert [cells[name][key] for key in ("value", "low", "high")] == pytest.approx(found["figures"][figure])
+    assert found["systems"]["a"]["people"][0] == 0.5 and found["systems"]["b"]["rows"] == 20
+    assert [one["id"] for one in found["worst"]] == ["r1", "r3", "r5", "r7", "r10", "r20"]
+    said = cli("evaluate", path).said
+    assert "agrees with the human ratings on 85 %" in said and "judge: pass" in said and "recall for fail 80%" in said
+    assert cli("evaluate", path, "--fail-under", "accuracy>=0.85").code == 1
+
+
+def test_the_report_passes_and_fails_too(cli: Any, tmp_path: Path) -> None:
+    told = cli("report", passing(tmp_path), "--json").told
+    assert (told["passed"]["value"], told["passed_by_people"]["value"], told["agreement"]["value"]) == (0.55, 0.5, 0.85)
+    page = (tmp_path / "set.scored.html").read_text(encoding="utf-8")
+    for words in (
+        "Passed <strong>55%</strong>",
+        "people <strong>fail</strong>",
+        ">people and judge decide differently<",
+    ):
+        assert words in page
+
+
+def test_the_cut_is_where_mistakes_cost_least() -> None:
+    rows = [{"output": f"text {n} {n * n}", "score": ("pass", "fail")[n in (0, 1, 6)]} for n in range(8)]
+    percents, decision = [float(10 * n) for n in range(8)], Decision(("fail", "pass"), (50.0,), True)
+    assert [cheapest(decision, percents, read_labels(rows), cost).cuts[0] for cost in (1.5, 9)] == [15, 65]
+
+
+def test_gates_are_read() -> None:
+    gate = Gate.parse("balanced_accuracy >= 0.7")
+    assert (gate.coefficient, gate.level, gate.least) == ("balanced-accuracy", None, 0.7)
+    assert Gate.parse("sample.pairwise>=0.6").coefficient == "pairwise"
 
 
 def test_pass_and_fail_from_vectors() -> None:

@@ -86,6 +86,13 @@ def balanced_when_drawn(decided: Places, human: Places, units: Places) -> Bounde
     return Bounded(balanced, Range(0.0, 1.0, (int((~good).sum()), int(good.sum()))))
 
 
+def f1_when_drawn(decided: Places, human: Places, units: Places) -> Bounded:
+    """F1 for fail (0): twice the rows that both fail, over all rows that one side fails, counted for each side."""
+    ours, theirs = decided == 0, human == 0
+    sums = sums_by(units, 2.0 * (ours & theirs), ours.astype(float) + theirs)
+    return Bounded(lambda counts: _share(*(counts @ sums).T), Range(0.0, 1.0, (int(theirs.sum()),)))
+
+
 def auc_when_drawn(scores: Vector, passed: Places, units: Places) -> Bounded:
     """The probability that an output that people passed scores higher than one that they failed, equal scores counting
     half. Source: Hanley & McNeil 1982."""

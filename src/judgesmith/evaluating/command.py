@@ -32,8 +32,8 @@ class Evaluate(Command, Config, Model, Rows, Json):
 
     In CI: judgesmith evaluate scored.jsonl --fail-under 'spearman>=0.4' exits with 1 unless the lower end of the first
     judge's interval is at least 0.4, for every aspect, and 95 % of the rows have a score. Where people gave categories,
-    pass or fail, or preferences: 'kappa>=0.5', 'auc>=0.8', 'balanced-accuracy>=0.7', 'pairwise>=0.6'. kappa and
-    balanced accuracy take the judge's own categories where scored rows carry them.
+    pass or fail, or preferences: 'kappa>=0.5', 'accuracy>=0.8', 'balanced-accuracy>=0.7', 'f1>=0.7' (for fail),
+    'auc>=0.8', 'pairwise>=0.6'. All but the last two take the judge's own decisions where scored rows carry them.
 
     With --spans TRUTH: does a judge mark the errors that people marked? Precision, recall and F1 of the spans of a
     scored file. `judgesmith list options evaluate` has further options.
@@ -66,8 +66,8 @@ class Evaluate(Command, Config, Model, Rows, Json):
     level: list[str] = flag([], "pooled, sample or system. Repeatable; all that the rows allow where not given.")
     coefficient: list[str] = flag(
         [],
-        "pearson, spearman, kendall (these by default), q (their sum), accuracy, accuracy_cross; kappa, "
-        "auc, balanced-accuracy, pairwise (by default where they fit). Repeatable.",
+        "pearson, spearman, kendall (these by default), q (their sum), acc_eq, acc_eq_cross (WMT's); kappa, accuracy, "
+        "balanced-accuracy, f1, auc, pairwise (by default where they fit). Repeatable.",
     )
     spans: str | None = flag(
         None, "Compare error spans with those that people marked: a file, or bench/NAME.", metavar="TRUTH"

@@ -36,7 +36,7 @@ class Gate:
         if level and level[0] not in LEVELS:
             raise OptionError(f"--fail-under {text!r}: level {level[0]!r} is not one of {', '.join(LEVELS)}")
         high = 3.0 if name == "q" else 1.0
-        low = 0.0 if "accuracy" in name or name in ("auc", "pairwise") else -high
+        low = 0.0 if name.startswith("acc") or name in ("balanced-accuracy", "f1", "auc", "pairwise") else -high
         if name in DECIDED and level and level[0] != LEVEL_OF[name]:
             where = "within documents" if LEVEL_OF[name] == "sample" else "over all rows together"
             raise OptionError(f"--fail-under {text!r}: {name} is measured {where}; leave {level[0]} out")

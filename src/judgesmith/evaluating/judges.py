@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..agreement.correlation import Vector
+from ..datasets.sheet import Outputs as File
 from ..errors import ArtifactError, LabelsError, OptionError
 from ..optimizers.seen import Seen
 from ..programs import artifact
@@ -19,7 +20,6 @@ from ..programs.baselines.metrics import PREFIX, reference_metric
 from ..running.opening import roles_for, rows_file
 from .sources import (
     VERDICTS,
-    File,
     Judged,
     aspects_of,
     grouped,

@@ -16,6 +16,7 @@ from ..figures import JUDGE, Dot, Dots, Estimate, forest, plot
 from ..pages import Figures, Fold, Section
 from ..pages import render as render_page
 from ..tables import Table
+from .decided import Decided
 from .pivot import BEHIND_MEANS, Pivot, headline, pivots
 from .sources import Judged
 from .tables import pivot_table, tables_beside, undefined
@@ -25,7 +26,7 @@ SYSTEMS = 40  # in one figure
 _SHOWN = 6  # figures of a kind that are not folded away
 
 
-def render(data: Judged, result: MetaEvaluation, notes: Sequence[str]) -> str:
+def render(data: Judged, result: MetaEvaluation, notes: Sequence[str], decided: Sequence[Decided] = ()) -> str:
     """The page."""
     how, made = result.settings, pivots(result)
     method = "no intervals were asked for"
@@ -44,6 +45,8 @@ def render(data: Judged, result: MetaEvaluation, notes: Sequence[str]) -> str:
     reasons = undefined(result)
     sections = [
         Section("Agreement", [first, *folds[:main], legend, *_lines(notes, "notes on these numbers")]),
+        *(Section(f"Decisions: {one.name}", [part for about, table in one.tables() if len(table) for part in
+                  (about, table) if part]) for one in decided),
         Section("Intervals", _forest(made[0])),
         *_charts(data, result),
         Section("Every number", [*folds[main:], *_lines(reasons, "numbers or intervals are undefined")]),

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..agreement.meta.evaluation import AVERAGE, MetaEvaluation, rows_of
+from ..agreement.meta.inputs import DECIDED
 from ..tables import Cell, interval, number, with_interval
 
 TITLES = {
     "pearson": "Pearson r", "spearman": "Spearman ρ", "kendall": "Kendall τ-b", "q": "Q",
-    "accuracy": "acc_eq", "accuracy_cross": "acc_eq cross-fitted", "kappa": "kappa", "auc": "AUC",
-    "balanced-accuracy": "balanced acc.", "pairwise": "pairwise acc.",
+    "acc_eq": "acc_eq", "acc_eq_cross": "acc_eq cross-fitted", "kappa": "kappa", "auc": "AUC", "accuracy": "accuracy",
+    "balanced-accuracy": "balanced acc.", "f1": "F1 for fail", "pairwise": "pairwise acc.",
 }  # fmt: skip
 UNITS = {"pooled": "rows", "sample": "documents", "system": "systems"}
 #: Marks a judge that agrees less than the best one beyond chance, and what that means.
@@ -69,6 +70,7 @@ def pivots(result: MetaEvaluation) -> list[Pivot]:
     """The tables, those of the coefficient that judges are compared by first, in the order of the levels."""
     rows = rows_of(result.agreement)
     levels, aspects, names = ([*dict.fromkeys(row[key] for row in rows)] for key in ("level", "aspect", "coefficient"))
+    names.sort(key=lambda name: name not in DECIDED)  # where people decided, that is what is asked
     if len(aspects) == 1:
         keys = [(level, "", [(aspects[0], level, name) for name in names]) for level in levels]
     else:
@@ -137,10 +139,12 @@ def headline(result: MetaEvaluation) -> str:
     aspects = list(dict.fromkeys(table["aspect"]))
     aspect = AVERAGE if AVERAGE in aspects else aspects[0]
     rows = rows_of(table[table["aspect"] == aspect])
+    # Where people decided, that is what is asked, whatever judges are compared by.
+    level_of = {row["coefficient"]: row["level"] for row in reversed(rows)}
+    names = [one for one in ("kappa", "accuracy", "pairwise") if one in level_of] or [name, rows[0]["coefficient"]]
+    name = next(one for one in names if one in level_of)
+    level = level if (name, level) in {(row["coefficient"], row["level"]) for row in rows} else level_of[name]
     at = [row for row in rows if (row["level"], row["coefficient"]) == (level, name)]
-    if not at:  # categories and preferences have coefficients of their own
-        level, name = rows[0]["level"], rows[0]["coefficient"]
-        at = [row for row in rows if (row["level"], row["coefficient"]) == (level, name)]
     ranked = sorted((row for row in at if not math.isnan(row["value"])), key=lambda row: -row["value"])
     if not ranked:
         return f"No judge has a defined agreement with the human ratings: {at[0]['reason'] or 'no score is there'}."
@@ -149,9 +153,12 @@ def headline(result: MetaEvaluation) -> str:
     over = f" for {aspect}" if len(judged) > 1 and not over else over
     missing = f", {best['failed']} without a score" if best["failed"] else ""
     where = f"({level}, {count(best['n'], level)}{missing})"
-    value = f"{TITLES[name]} {with_interval(best['value'], best['low'], best['high'])}"
+    on, value = "at", f"{TITLES[name]} {with_interval(best['value'], best['low'], best['high'])}"
+    if name == "accuracy":
+        limits = interval(100 * best["low"], 100 * best["high"], 0)
+        on, value = "on", f"{100 * best['value']:.0f} % {limits}".strip() + " of the rows"
     if len(ranked) == 1:
-        lines = [f"{best['judge']} agrees with the human ratings at {value}{over} {where}{_surely(best)}."]
+        lines = [f"{best['judge']} agrees with the human ratings {on} {value}{over} {where}{_surely(best)}."]
     else:
         lines = [
             f"Of {len(at)} judges, {best['judge']} agrees best with the human ratings: {value}{over} "
@@ -163,7 +170,7 @@ def headline(result: MetaEvaluation) -> str:
 
 def _surely(row: Mapping[str, Any]) -> str:
     chance = 0.5 if row["coefficient"] in ("auc", "balanced-accuracy", "pairwise") else 0.0
-    if math.isnan(row["low"]) or row["coefficient"].startswith("accuracy"):
+    if math.isnan(row["low"]) or row["coefficient"].startswith("acc"):
         return ""
     return "" if row["low"] > chance else "; that cannot be distinguished from chance"
 

@@ -16,6 +16,7 @@ from ..running.console import err, out, print_json
 from ..running.opening import connection_of, write_output
 from ..running.plain import clean
 from ..running.settings import ReachOptions
+from .decided import Decided, decisions
 from .gate import Gate
 from .judges import Wanted, read_judged
 from .live import LiveRun, judge_live, plan_live
@@ -45,6 +46,8 @@ def run(asked: Evaluate) -> int:
         without_systems=how.without_system, scale=asked.scale, limit=asked.limit, unseen=asked.unseen,
     )  # fmt: skip
     data = read_judged(asked.sources, wanted)
+    if how.levels is None and data.kinds.keys() == data.human.keys() and set(data.kinds.values()) == {"binary"}:
+        how = how.model_copy(update={"levels": ("pooled",)})  # pass and fail are not ordered within documents
     where = connection_of(ReachOptions(**asked.more("lm")), asked.api_base)
     if how.dry_run:
         planned = plan_live(data, asked.lm, where)
@@ -65,9 +68,9 @@ def run(asked: Evaluate) -> int:
     result = result.absolute() if how.absolute else result
     reasons = gate.judge(result, how.min_coverage) if gate is not None else []
     replacing = _may_replace(data, how.epsilon) if how.alt_test else []
-    notes = [*data.notes, *result.notes]
+    decided, notes = decisions(data, how), [*data.notes, *result.notes]
     made = {
-        asked.output: lambda: render(data, result, notes),
+        asked.output: lambda: render(data, result, notes, decided),
         how.markdown: lambda: agreement_markdown(result, None if gate is None else gate.text, reasons),
     }
     written = [path for path in made if path is not None]
@@ -78,10 +81,11 @@ def run(asked: Evaluate) -> int:
         print_json(
             result.to_dict()
             | {"notes": notes, "origin": data.origin, "rows": len(data.rows), "gate": passed}
+            | {"decisions": [one.to_dict() for one in decided]}
             | {"live": [one.to_dict() for one in live], "alternative_annotator_test": replacing}
         )
     else:
-        _tell(data, result, notes, live, replacing)
+        _tell(data, result, notes, live, replacing, decided)
         for path in written:
             out.print(f"Wrote {escape(str(path))}")
     if gate is not None:
@@ -114,7 +118,7 @@ def _with_gate(how: EvaluateOptions, gate: Gate) -> EvaluateOptions:
 
 def _tell(
     data: Judged, result: MetaEvaluation, notes: Sequence[str], live: Sequence[LiveRun],
-    replacing: Sequence[dict[str, Any]],
+    replacing: Sequence[dict[str, Any]], decided: Sequence[Decided],
 ) -> None:  # fmt: skip
     for run in live:
         out.print(clean(str(run)), markup=False, soft_wrap=True)
@@ -122,7 +126,7 @@ def _tell(
             out.print(clean(f"  no score for {identity}: {reason}"), markup=False, style="red")
         if run.summary.failed > 5:
             out.print(f"  … and {run.summary.failed - 5} more; --json has their reasons")
-    show(result, data.origin, len(data.rows), notes)
+    show(result, data.origin, len(data.rows), notes, decided)
     for test in replacing:
         won, of = sum(one["won"] for one in test["raters"]), len(test["raters"])
         lines = [

@@ -3,11 +3,10 @@ adds what `evaluate` compares with them."""
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ..agreement.correlation import Vector
+from ..agreement.meta.inputs import MANY
 from ..conversation import parsed
-from ..datasets.benchmarks.registry import PREFIX
 from ..datasets.loading import read_outputs
 from ..datasets.marks import Marks, folded, named_scale
 from ..datasets.meanings import likely_scores
 from ..datasets.records import OVERALL, Row, infer_scale, merge_groups, read_ratings, refuse_outliers
-from ..datasets.sheet import Outputs, names_of
-from ..errors import LabelsError, OptionError
+from ..datasets.sheet import Outputs as File
+from ..errors import LabelsError
 from ..rows import DERIVED
 from ..running.opening import rows_file
 
@@ -76,25 +75,6 @@ class Judged(Known):
         return np.array([len(row.output.split()) for row in self.rows], dtype=np.float64)
 
 
-@dataclass(frozen=True)
-class File(Outputs):
-    """The outputs of a file. path: where it is."""
-
-    path: Path
-
-    def names(self) -> list[str]:
-        return names_of(self.records)
-
-    def aspects(self) -> list[str]:
-        """Those that people rated, readable or not."""
-        return list(dict.fromkeys(name for row in self.rows for name in (*row.scores, *self.problems)))
-
-    def beside(self, what: str) -> Path | None:
-        """`SET.WHAT.jsonl` beside this file; None where there is none."""
-        path = self.path.with_name(f"{self.path.name.split('.')[0]}.{what}.jsonl")
-        return path if path.exists() and path != self.path else None
-
-
 # Files ---------------------------------------------------------------------------------------------------------------
 
 
@@ -102,14 +82,18 @@ def read_file(
     name: str, columns: Mapping[str, Any] | None, limit: int | None = None, human: Sequence[str] = (), **how: bool
 ) -> File:
     """human: columns with human ratings beside those that are found. how: as in `read_outputs`."""
-    path = rows_file(name)
-    read = read_outputs(path, columns=columns, limit=limit, also=human, **how)
-    return File(**{one.name: getattr(read, one.name) for one in fields(read)}, path=path)
+    return read_outputs(rows_file(name), columns=columns, limit=limit, also=human, **how)
+
+
+def beside_file(file: File, what: str) -> Path | None:
+    """`SET.WHAT.jsonl` beside a file; None where there is none."""
+    path = None if file.path is None else file.path.with_name(f"{file.path.name.split('.')[0]}.{what}.jsonl")
+    return path if path is not None and path.exists() and path != file.path else None
 
 
 def with_metrics(file: File) -> File:
     """With the values of `SET.metrics.jsonl` beside the file as further columns: {"id", "metrics": {name: value}}."""
-    path = file.beside("metrics")
+    path = beside_file(file, "metrics")
     if path is None:
         return file
     values: dict[str, dict[str, Any]] = {}
@@ -124,8 +108,8 @@ def with_metrics(file: File) -> File:
 
 
 def grouped(rows: Sequence[Row]) -> list[Row]:
-    """The rows, those of near duplicates in one group where the file names no documents."""
-    return list(merge_groups(rows) if any(row.doc_id.startswith(DERIVED) for row in rows) else rows)
+    """The rows, those of near duplicates in one group where the file names no documents and has at most `MANY` rows."""
+    return list(merge_groups(rows) if len(rows) <= MANY and any(r.doc_id.startswith(DERIVED) for r in rows) else rows)
 
 
 def places(origin: str, rows: Sequence[Row]) -> dict[str, int]:
@@ -298,7 +282,7 @@ def inside(record: Mapping[str, Any], path: str) -> Any:
 
 def read_raters(joined: Judged, file: File) -> None:
     """`<set>.annotators.jsonl` beside the file: {"id", "annotations": [{aspect: rating}, …]}."""
-    beside = file.beside("annotators")
+    beside = beside_file(file, "annotators")
     if beside is None:
         return
     place, result = places(file.origin, file.rows), dict[str, dict[int, list[float]]]()
@@ -323,7 +307,7 @@ def read_raters(joined: Judged, file: File) -> None:
 
 def references_beside(file: File) -> dict[str, list[str]]:
     """`<set>.references.jsonl` beside the file: {"doc_id", "references": […]}."""
-    beside = file.beside("references")
+    beside = beside_file(file, "references")
     if beside is None:
         return {}
     return {
@@ -369,72 +353,3 @@ def matched(joined: Judged, name: str, aspects: Iterable[str]) -> list[str]:
         text = ", ".join(map(repr, by_name.values()))
         joined.notes.append(f"{name} judged {text}; its score is compared with human {some(joined.human)} here")
     return result or list(joined.human)
-
-
-# One judge and few human ratings --------------------------------------------------------------------------------------
-
-
-@dataclass
-class Scored(Known):
-    """What `estimate` and `suggest` read. judges: scores by name, and human ratings, NaN where there is none. aspect:
-    what these are of."""
-
-    judges: dict[str, Vector] = field(default_factory=dict)
-    human: Vector = field(default_factory=lambda: np.array([]))
-    aspect: str = ""
-
-
-def read_known(
-    scored: str,
-    *,
-    human: Sequence[str] = (),
-    judges: Sequence[str] = (),
-    aspect: str | None = None,
-    columns: Mapping[str, Any] | None = None,
-    labels_needed: bool = True,
-) -> Scored:
-    """Read a file of rows, and join human ratings to it by id.
-
-    human: files with human ratings (or bench/NAME), or columns of the file itself; none: found in the file by name.
-    judges: columns, paths or names in SET.metrics.jsonl; none: the verdicts of `judgesmith score`, where there are any.
-    Raises LabelsError for a file, a column or an id that is not there, OptionError for a wrong choice.
-    """
-    files = [name for name in human if name.startswith(PREFIX) or Path(name).is_file()]
-    own = [name for name in human if name not in files]
-    file = with_metrics(read_file(scored, columns, human=own))
-    places(file.origin, file.rows)  # no id stands twice
-    known = Scored(file.origin, grouped(file.rows), human=np.full(len(file.rows), np.nan), aspect=aspect or "")
-    marks = (str(record.get("seen", record.get("judge_seen"))).lower() for record in file.records)
-    known.seen |= {i for i, mark in enumerate(marks) if mark == "true"}
-    verdicts = (name for name in VERDICTS if any(inside(record, name) is not None for record in file.records))
-    for name in judges or itertools.islice(verdicts, 1):
-        cells = [inside(record, name) for record in file.records]
-        if all(cell is None for cell in cells):
-            raise LabelsError(f"{file.origin}: there is no column {name!r}; there are {some(file.names())}")
-        scores = [read_number(file, row, name, cell) for row, cell in zip(file.rows, cells, strict=True)]
-        known.judges[name] = np.array(scores)
-    if len(own) > 1:
-        raise OptionError(f"--human {' '.join(own)}: name one column of {file.origin}, or files with human ratings")
-    if own and Path(own[0]).suffix.lower() in (".csv", ".tsv", ".json", ".jsonl", ".parquet"):
-        raise LabelsError(f"{own[0]}: no such file")
-    if own or (not files and labels_needed):
-        known.aspect, known.human = _people(file, own[0] if own else aspect)
-    for name in files:
-        labels = read_file(name, columns, texts_needed=False)
-        known.aspect, ratings = _people(labels, aspect)
-        pairs, absent, _ = joined_by_id(labels.origin, labels.rows, file)
-        for j, i in pairs:
-            if not np.isnan(ratings[j]):
-                known.human[i] = ratings[j]
-                known.rows[i] = replace(known.rows[i], suggested=labels.rows[j].suggested)
-        if absent:
-            known.notes.append(f"{len(absent)} of {len(labels.rows)} rows of {labels.origin} are not in {known.origin}")
-    return known
-
-
-def _people(file: File, aspect: str | None) -> tuple[str, Vector]:
-    people = Judged(file.origin)
-    read_people(people, file, [aspect] if aspect else (), None)
-    if len(people.human) > 1:
-        raise OptionError(f"{file.origin} has human ratings for {some(people.human)}; choose one with --aspect")
-    return next(iter(people.human.items()))

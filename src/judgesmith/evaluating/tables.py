@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..agreement.meta.evaluation import MetaEvaluation, rows_of, text
 from ..running.console import wide
 from ..tables import Cell, Column, Table, clean, md, one_line
+from .decided import Decided
 from .pivot import BEHIND_MEANS, TITLES, Pivot, count, headline, pivots
 
 COMPARED = "Is one judge better?"
@@ -132,11 +134,15 @@ def _intervals(result: MetaEvaluation) -> str:
 # Terminal ------------------------------------------------------------------------------------------------------------
 
 
-def show(result: MetaEvaluation, origin: str, rows: int, notes: Sequence[str]) -> None:
+def show(result: MetaEvaluation, origin: str, rows: int, notes: Sequence[str], decided: Sequence[Decided] = ()) -> None:
     """On standard output: the result in a sentence, the pivots, tests of the best against the others, the rest."""
     out, made = wide(), pivots(result)
     out.print(one_line(headline(result)), markup=False, style="bold")
     out.print(f"{rows} rows of {one_line(origin)}; {_intervals(result)}", markup=False, style="dim")
+    for about, table in itertools.chain(*(one.tables() for one in decided)):
+        if len(table):
+            table.show(out)
+            out.print(about, markup=False, style="dim")
     first = made[0].coefficient
     for pivot in made:
         # Of several aspects one coefficient is enough to read; the files and the page have the others.

@@ -12,8 +12,8 @@ import numpy as np
 
 from ..agreement.correlation import Vector
 from ..errors import OptionError
+from .few import read_suggestable
 from .store import Given, Store
-from .suggesting import read_suggestable
 from .suggestion import suggest
 from .task import Task, Unit
 from .units import Units

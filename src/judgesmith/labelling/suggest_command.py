@@ -18,7 +18,7 @@ class Suggest(Command, Rows, Json):
 
     rows: str = argument(..., "Rows to choose from; ideally an output of `score`.")
     labels: list[str] = flag([], "A file with the labels that are there, joined by id. Repeatable.", metavar="FILE")
-    n: int = flag(10, "How many rows.", "--n", ge=1)
+    n: int = flag(10, "How many rows.", "--n", "-n", ge=1)
     judge: list[str] = flag(
         [],
         "What is known of each row: a column, a path, a name in SET.metrics.jsonl. Repeatable; verdicts are found "
@@ -32,7 +32,7 @@ class Suggest(Command, Rows, Json):
 
         from ..running.console import out, print_json
         from ..running.plain import one_line
-        from .suggesting import read_suggestable
+        from .few import read_suggestable
         from .suggestion import suggest
 
         known, readings = read_suggestable(

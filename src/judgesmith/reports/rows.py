@@ -15,11 +15,16 @@ import numpy as np
 import scipy
 
 from ..agreement.correlation import Vector
+from ..agreement.decisions import accuracy_when_drawn
+from ..agreement.meta.inputs import MANY, EvaluationOptions
+from ..datasets.marks import Marks
 from ..datasets.records import OVERALL, Row
 from ..errors import LabelsError
+from ..evaluating.decided import estimate
 from ..evaluating.sources import human_ratings, plain_name, read_file, verdict_of
 from ..rows import as_text
 from ..signatures.values import CriterionScore, ErrorSpan, Opinion, ScoreInterval, Verdict
+from ..tables import plain
 
 GROUNDED = ("exact", "normalised", "fuzzy")
 _LABELS = 20  # errors that one piece of text names; more are counted
@@ -85,12 +90,31 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A scored file. sides: the verdicts' own score first, then by aspect."""
+    """A scored file. sides: the verdicts' own score first, then by aspect. marks: how human ratings are read,
+    those that the verdicts' score is compared with."""
 
     origin: str
     rows: tuple[Shown, ...]
     sides: tuple[Side, ...]
     notes: tuple[str, ...] = ()
+    marks: Marks = field(default_factory=Marks)
+
+    def passed(self) -> Side | None:
+        """Who passed, 1 or 0, by judge and by people; None where the judge decides no such thing."""
+        given = {None: math.nan, True: 1.0, False: 0.0}
+        judge, human = np.array([given[row.verdict.passed] for row in self.rows]), self.sides[0].human
+        if np.isnan(judge).all():
+            return None
+        if self.marks.kind != "binary":
+            return Side("", judge, np.full(len(judge), np.nan), judge)
+        people = np.where(np.isnan(human), np.nan, human >= sum(self.marks.levels) / 2)
+        return Side("", judge, people, np.abs(judge - people))
+
+    def word(self, rating: float) -> str:
+        """A rating of people as they gave it: a category, or a number."""
+        if self.marks.kind == "score" or not self.marks.levels:
+            return plain(rating)
+        return self.marks.names[int(np.abs(np.array(self.marks.levels) - rating).argmin())]
 
 
 # Reading -------------------------------------------------------------------------------------------------------------
@@ -118,7 +142,8 @@ def read_scored(path: Path, *, human: str | None = None, columns: Mapping[str, A
     aspects = list(dict.fromkeys(name for row in shown for name in row.human))
     standard = human.removeprefix("scores.") if human is not None else _standard(aspects, shown)
     sides = tuple(_sides(shown, aspects, standard))
-    return Scored(path.name, tuple(shown), sides, tuple(_notes(shown, standard)))
+    marks = file.columns.marks.get(standard or "", Marks())
+    return Scored(path.name, tuple(shown), sides, tuple(_notes(shown, standard)), marks)
 
 
 def _standard(aspects: Sequence[str], rows: Sequence[Shown]) -> str | None:
@@ -174,6 +199,7 @@ def _verdict(data: Mapping[str, Any], output: str = "") -> Verdict:
         opinions=dict(_opinions(data.get("opinions"), output)), spread=_number(data.get("spread")),
         notes=_several(data.get("notes")), interval=_interval(data.get("interval")),
         suspicious=_words(data.get("suspicious")) or None, category=_words(data.get("category")) or None,
+        passed=passed if isinstance(passed := data.get("passed"), bool) else None,
     )  # fmt: skip
 
 
@@ -334,7 +360,12 @@ def summarise(data: Scored) -> dict[str, Any]:
     errors = [error for row in judged for error in row.errors]
     places = Counter("grounded" if error.how in GROUNDED else error.how for error in errors)
     score = mean_of(data.sides[0].score, [row.row.doc_id for row in rows])
-    plain = [None if math.isnan(v) else round(v, 6) for v in score[:3]]
+    rounded = [None if math.isnan(v) else round(v, 6) for v in score[:3]]
+    decided = data.passed()
+    documents = np.array([row.row.doc_id for row in rows], dtype=object)
+    given = () if decided is None else (decided.score, decided.human, 1 - decided.gap)
+    shares = zip(("passed", "passed_by_people", "agreement"), given, strict=False)
+    known = {name: _share(values, documents) for name, values in shares if not np.isnan(values).all()}
     return {
         "rows": len(rows),
         "documents": len({row.row.doc_id for row in rows}),
@@ -342,11 +373,21 @@ def summarise(data: Scored) -> dict[str, Any]:
         "failures": len(rows) - len(judged),
         "deferred": sum(row.deferred for row in rows),
         "suspicious": sum(bool(row.verdict.suspicious) for row in rows),
-        "mean_score": dict(zip(("value", "low", "high"), plain, strict=True)) | {"n": score.n},
+        "mean_score": dict(zip(("value", "low", "high"), rounded, strict=True)) | {"n": score.n},
         "errors": len(errors),
         "errors_per_row": round(len(errors) / len(judged), 6) if judged else None,
         "grounded": places["grounded"],
         "omissions": places["omission"],
         "ungrounded": places["ungrounded"],
         "notes": list(data.notes),
+        **{name: dict(zip(("value", "low", "high"), e, strict=True)) for name, e in known.items()},
     }
+
+
+def _share(values: Vector, documents: Any) -> list[float | None]:
+    """The share of ones, and the interval that `judgesmith evaluate` gives it."""
+    rows = ~np.isnan(values)
+    ones = np.ones(int(rows.sum()), dtype=np.intp)
+    how = EvaluationOptions(rounds=1000 if len(ones) < MANY else 100)
+    e = estimate(accuracy_when_drawn, values[rows].astype(np.intp), ones, documents[rows], how)
+    return [None if math.isnan(value) else round(value, 6) for value in (e.value, e.low, e.high)]

@@ -49,14 +49,14 @@ def render(data: Scored) -> str:
     filters: dict[str, Callable[[Any], object]] = {
         # Every character counts here: a parser would turn carriage returns into line feeds.
         "exact": lambda words: Markup(escaped(words).replace("\r", "&#13;")),  # noqa: S704  # escaped
-        "number": plain, "short": lambda words: shortened(words, _QUOTED), "grade": grade,
+        "share": percent, "number": plain, "short": lambda words: shortened(words, _QUOTED), "grade": grade,
         "fragment": lambda anchor: quote(clean(anchor), safe="~"),
     }  # fmt: skip
     pages.filters |= filters
     pages.globals |= {"places": _PLACES, "grades": _GRADES}
     card = pages.get_template("span_row.html.j2")
     script = pages.get_template("spans.js.j2").render()
-    overall, texts = data.sides[0], dict[str, int]()
+    overall, texts, decided = data.sides[0], dict[str, int](), data.passed()
     named = {side.name for side in data.sides[1:]}
     axis = _axis(np.concatenate([overall.score, overall.human]))
     rows = [_row(data, i, texts, named, axis) for i in range(len(data.rows))]
@@ -70,7 +70,9 @@ def render(data: Scored) -> str:
         ("left to a person", 1, any(row.deferred for row in data.rows)),
         ("suspicious", 2, any(row.verdict.suspicious for row in data.rows)),
         ("used to compile the judge", 4, any(row.seen for row in data.rows)),
-    )
+        ("the judge fails it", 8, decided is not None), ("the judge passes it", 16, decided is not None),
+        ("people and judge decide differently", 32, decided is not None and bool(np.nanmax([0, *decided.gap]))),
+    )  # fmt: skip
     return str(
         pages.get_template("spans.html.j2").render(
             title=f"Judged texts: {data.origin}", origin=data.origin, about=summarise(data),
@@ -108,7 +110,7 @@ def _row(data: Scored, i: int, texts: dict[str, int], named: set[str], axis: Spa
         "title": shortened(row.row.id, _HEADING),
         "interval": "" if math.isnan(ends[0]) or verdict.failure else f"[{plain(low)}, {plain(high)}]",
         "gap": "" if math.isnan(gap) else f"{gap:.0f}",
-        "human": "" if math.isnan(human) else plain(human),
+        "human": "" if math.isnan(human) else data.word(human),
         "people": {name: value for name, value in row.human.items() if name in named and not math.isnan(value)},
         "pieces": [_piece(piece) for piece in pieces(row.row.output, verdict.errors)],
         "groups": [group for group in _groups(verdict.errors) if group[2]],
@@ -153,7 +155,8 @@ def _systems(rows: Sequence[Shown]) -> list[str]:
 
 def _columns(data: Scored, html: list[str], texts: list[str]) -> dict[str, Any]:
     """What the page's script filters and sorts by, a list of one value a row each."""
-    systems = _systems(data.rows)
+    systems, nothing = _systems(data.rows), np.full(len(data.rows), np.nan)
+    decided = data.passed() or Side("", nothing, nothing, nothing)
     places = {name: k for k, name in enumerate(systems)}
     return {
         "html": html,
@@ -166,7 +169,15 @@ def _columns(data: Scored, html: list[str], texts: list[str]) -> dict[str, Any]:
         # A bit for each grade that a row has, bit 0 for errors without severity.
         "grades": [sum({1 << grade(error) for error in row.verdict.errors}) for row in data.rows],
         "failed": [int(bool(row.verdict.failure)) for row in data.rows],
-        "flags": [row.deferred + 2 * bool(row.verdict.suspicious) + 4 * row.seen for row in data.rows],
+        "flags": [
+            row.deferred
+            + 2 * bool(row.verdict.suspicious)
+            + 4 * row.seen
+            + 8 * bool(judge == 0)
+            + 16 * bool(judge == 1)
+            + 32 * bool(gap == 1)
+            for row, judge, gap in zip(data.rows, decided.score, decided.gap, strict=True)
+        ],
         "score": [_plain(side.score) for side in data.sides],
         "gap": [_plain(side.gap, 1) for side in data.sides],
     }
@@ -190,7 +201,8 @@ def _tables(data: Scored) -> Iterator[tuple[str, Table]]:
         names = [f"{plain(float(a))} to {plain(float(b))}" for a, b in itertools.pairwise(edges)]
     yield "How many rows have which score.", _shares("Scores", "score", "rows", dict(zip(names, counts, strict=True)))
     documents = [row.row.doc_id for row in rows]
-    yield from _system_table(rows, overall)
+    decided = data.passed()
+    yield from _system_table(rows, decided or overall, "pass rate" if decided else "mean score")
     made = Table(
         ["aspect", Column("rows", "d"), Column("without score", "d"), Column("mean score", "s"),
          Column("human mean", ".2f")], "Aspects",
@@ -221,7 +233,7 @@ def _share(part: int, whole: int) -> Cell:
     return Cell(percent(part / whole if whole else math.nan), bar=round(100 * part / (whole or 1), 2))
 
 
-def _system_table(rows: Sequence[Shown], overall: Side) -> Iterator[tuple[str, Table]]:
+def _system_table(rows: Sequence[Shown], overall: Side, what: str) -> Iterator[tuple[str, Table]]:
     """The systems, best first, where there are several."""
     systems, axis = np.array([row.row.system or "" for row in rows], dtype=object), _axis(overall.score)
     people, spans = not bool(np.isnan(overall.human).all()), any(row.verdict.errors for row in rows)
@@ -234,12 +246,15 @@ def _system_table(rows: Sequence[Shown], overall: Side) -> Iterator[tuple[str, T
         beside += [sum(len(one.errors) for one in judged) / len(judged) if judged else math.nan] * spans
         result.append((mean, [name or "(not named)", len(judged), len(own) - len(judged), _bar(mean, axis), *beside]))
     result.sort(key=lambda pair: -pair[0].value if pair[0].n else math.inf)
-    more = [*[Column("human mean", ".2f")] * people, *[Column("errors a row", ".2f")] * spans]
-    made = Table(["system", Column("rows", "d"), Column("failed", "d"), Column("mean score", "s"), *more], "Systems")
+    more = [
+        *[Column("human mean" if what == "mean score" else "people", ".2f")] * people,
+        *[Column("errors a row", ".2f")] * spans,
+    ]
+    made = Table(["system", Column("rows", "d"), Column("failed", "d"), Column(what, "s"), *more], "Systems")
     for _, cells in result if len(result) > 1 else ():
         made.add(*cells)
     ends = f"bars from {plain(axis[0])} to {plain(axis[1])}"
-    yield f"{len(result)} systems. Mean scores with 95 % intervals over documents; {ends}.", made
+    yield f"{len(result)} systems. {what.capitalize()}s with 95 % intervals over documents; {ends}.", made
 
 
 def _annotators(rows: Sequence[Shown], documents: Sequence[str]) -> Table:

@@ -166,14 +166,9 @@ class Run:
 
 
 def score_file(
-    run: Run,
-    source: Path,
-    *,
-    columns: Mapping[str, str] | None = None,
-    limit: int | None = None,
-    part: Part | None = None,
-    existing: Existing = "continue",
-) -> ScoreSummary:
+    run: Run, source: Path, *, columns: Mapping[str, str] | None = None, limit: int | None = None,
+    part: Part | None = None, existing: Existing = "continue",
+) -> ScoreSummary:  # fmt: skip
     """Judge every row of a file, or of a part of it. existing: an output that exists already is continued, if the same
     judge wrote it from the same rows; or it is overwritten, or its failed rows are judged again. A judge of whole
     documents (`PairS`) takes all rows together: an output that is not finished is then written again, with calls
@@ -194,22 +189,17 @@ def _rows(source: Path, judge: Judge, columns: Mapping[str, str] | None, limit: 
     compared = None if judge.preference is None else read_compared(source, columns)
     if compared is not None and part is not None:
         raise OptionError("rows of two outputs each are scored without --part")
-    rows = itertools.islice(iter_rows(source, columns=columns) if compared is None else compared, limit)
+    every: Rows = iter_rows(source, columns=columns) if compared is None else iter(compared)
+    rows = itertools.islice(every, limit)
     if judge.columns():
         rows = ((row, record) for row, record in rows if all(numbers_of(judge, r, source.name) for r in _outputs(row)))
     return rows if part is None else part.of(rows)
 
 
 def plan(
-    path: Path,
-    lm: str | None,
-    where: Connection | None,
-    source: Path,
-    *,
-    columns: Mapping[str, str] | None = None,
-    limit: int | None = None,
-    part: Part | None = None,
-) -> Estimate:
+    path: Path, lm: str | None, where: Connection | None, source: Path, *, columns: Mapping[str, str] | None = None,
+    limit: int | None = None, part: Part | None = None,
+) -> Estimate:  # fmt: skip
     """What scoring a file with a saved judge would take, whatever was scored before. Calls and opens no model."""
     read = artifact.read(path)
     judge = artifact.build(read)

@@ -99,10 +99,10 @@ def test_cross_fitted_by_brute_force() -> None:
 def test_systems_by_hand() -> None:
     # Means of the judge 1 2 4 3, of people 1 2 3 4: one of six pairs the other way round.
     judge, people = [0, 2, 1, 3, 4, 4, 3, 3], [1, 1, 2, 2, 3, 3, 4, 4]
-    found = meta_evaluate({"j": judge}, people, systems=list("aabbccdd"), coefficients=("accuracy",), rounds=50)
-    cell = found.cell("j", "overall", "system", "accuracy")
+    found = meta_evaluate({"j": judge}, people, systems=list("aabbccdd"), coefficients=("acc_eq",), rounds=50)
+    cell = found.cell("j", "overall", "system", "acc_eq")
     assert cell["value"] == pytest.approx(5 / 6) and cell["n"] == 4
-    assert not ((found.agreement["level"] == "system") & (found.agreement["coefficient"] == "accuracy_cross")).any()
+    assert not ((found.agreement["level"] == "system") & (found.agreement["coefficient"] == "acc_eq_cross")).any()
 
 
 @pytest.mark.parametrize("level", ["pooled", "sample", "system"])

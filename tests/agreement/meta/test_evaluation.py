@@ -82,10 +82,10 @@ def test_an_average_of_aspects_on_different_rows_has_no_interval() -> None:
 
 def test_q_is_the_sum_and_accuracy_counts_ties() -> None:
     data = table()
-    result = evaluate(data, coefficients=("pearson", "spearman", "kendall", "q", "accuracy"))
+    result = evaluate(data, coefficients=("pearson", "spearman", "kendall", "q", "acc_eq"))
     parts = [result.cell("judge", "overall", "pooled", n)["value"] for n in ("pearson", "spearman", "kendall")]
     assert result.cell("judge", "overall", "pooled", "q")["value"] == pytest.approx(sum(parts))
-    for level, name in itertools.product(("pooled", "sample"), ("accuracy", "accuracy_cross")):
+    for level, name in itertools.product(("pooled", "sample"), ("acc_eq", "acc_eq_cross")):
         cell = result.cell("judge", "overall", level, name)
         assert 0 < cell["low"] < cell["value"] < cell["high"] < 1
 
@@ -283,7 +283,7 @@ def test_any_small_table_gives_numbers_or_reasons_and_no_warning(rows: list[tupl
         try:
             result = meta_evaluate(
                 {"j": predicted}, human, documents=doc, systems=sys, rounds=20, lengths=human, scale=(1, 4),
-                coefficients=("pearson", "kendall", "q", "accuracy"),
+                coefficients=("pearson", "kendall", "q", "acc_eq"),
             )  # fmt: skip
         except LabelsError as error:
             assert "nothing to agree with" in str(error) and len(set(human)) == 1
@@ -317,7 +317,7 @@ def test_the_gate_looks_at_the_first_judge_and_all_aspects() -> None:
 def test_without_an_interval_the_gate_fails() -> None:
     (reason,) = Gate.parse("spearman>=0.1").judge(evaluate(table(noise=0.1), rounds=0), 0.95)
     assert "has no interval" in reason
-    assert Gate.parse("accuracy>=0").judge(evaluate(table()), 0.95) == ["accuracy was not computed for judge"]
+    assert Gate.parse("acc_eq>=0").judge(evaluate(table()), 0.95) == ["acc_eq was not computed for judge"]
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,10 @@ import numpy.typing as npt
 from ...errors import LabelsError, OptionError
 from ..correlation import LARGEST, Codes, Coefficient, CorrelationSum, Level, Vector, correlate
 from ..decisions import (
+    accuracy_when_drawn,
     auc_when_drawn,
     balanced_when_drawn,
+    f1_when_drawn,
     kappa_when_drawn,
     nearest_places,
     ordered_pairs,
@@ -30,6 +32,11 @@ from .accuracy import accuracy
 from .inputs import AVERAGE, DECIDED, LEVEL_OF, MANY, OF_KIND, Aspect, How
 from .intervals import Cell, Flags, batches, bound
 
+#: Measures of decisions alone.
+OF_PLACES = {
+    "kappa": kappa_when_drawn, "accuracy": accuracy_when_drawn, "balanced-accuracy": balanced_when_drawn,
+    "f1": f1_when_drawn,
+}  # fmt: skip
 #: Human ratings of more different values are no categories.
 MOST_CATEGORIES = 20
 
@@ -48,7 +55,7 @@ def agreements(
     of_decisions = list(dict.fromkeys(name for own in decided.values() for name in own))
     wanted = [*itertools.product(levels, names), *((LEVEL_OF[name], name) for name in of_decisions)]
     for judge, (level, name) in itertools.product(judges, wanted):
-        if name == "accuracy_cross" and level == "system":
+        if name == "acc_eq_cross" and level == "system":
             continue  # there is no epsilon to choose
         cells = []
         for aspect in aspects:
@@ -67,8 +74,8 @@ def agreements(
 
 def _cell(aspect: Aspect, judge: str, level: Level, name: str, how: How) -> Cell:
     x, y, doc, sys = aspect.x[judge], aspect.y, aspect.doc, aspect.sys
-    if name.startswith("accuracy"):
-        return accuracy(aspect, judge, level, how, cross=name == "accuracy_cross")
+    if name.startswith("acc_eq"):
+        return accuracy(aspect, judge, level, how, cross=name == "acc_eq_cross")
     coefficient = cast(Coefficient, "sum" if name == "q" else name)
     plain = correlate(x, y, coefficient=coefficient, level=level, documents=doc, systems=sys)
     cell = Cell(plain.value, plain.n, plain.skipped, plain.failed, len(y), plain.reason)
@@ -123,7 +130,7 @@ def _unfit(aspect: Aspect, name: str) -> str | None:
     if name == "pairwise":
         _, _, pairs = ordered_pairs(aspect.y, aspect.y, aspect.units.tolist())
         return None if pairs.any() else "no document has two outputs of which people preferred one"
-    if name == "kappa":
+    if name in ("kappa", "accuracy"):
         many = len(levels) > MOST_CATEGORIES
         return f"they have {len(levels)} different values, which are not categories" if many else None
     return None if len(levels) == 2 else f"it is for pass and fail, and they have {len(levels)} different values"
@@ -140,7 +147,7 @@ def _decided_cell(aspect: Aspect, judge: str, name: str, how: How, notes: list[s
     Intervals held the truth in 94-99 % of 1,000 simulated samples of 10, 20, 40 and 100 documents.
     """
     x, levels = aspect.x[judge], _categories(aspect)
-    own = aspect.decided.get(judge) if name in ("kappa", "balanced-accuracy") else None
+    own = aspect.decided.get(judge) if name in OF_PLACES else None
     usable = ~np.isnan(x if own is None else own)
     failed, x, y = int((~usable).sum()), x[usable], aspect.y[usable]
     cell = Cell(math.nan, len(y), 0, failed, len(usable), None)
@@ -157,8 +164,7 @@ def _decided_cell(aspect: Aspect, judge: str, name: str, how: How, notes: list[s
         drawn = auc_when_drawn(x, people, units.doc)
     else:
         ours = own[usable].astype(np.intp) if own is not None else _places(judge, x, people, levels, notes)
-        measure = kappa_when_drawn if name == "kappa" else balanced_when_drawn
-        drawn = measure(ours, people, units.doc)
+        drawn = OF_PLACES[name](ours, people, units.doc)
     agreement = Agreement.of_share(drawn, units.documents, len(y))
     cell.value = agreement.values[0]
     if math.isnan(cell.value):
@@ -174,7 +180,7 @@ def _places(judge: str, x: Vector, people: Codes, levels: Sequence[float], notes
         return nearest_places(x, levels)
     notes.append(
         f"{judge} has no categories and is not on the human ratings' scale: its scores are cut so that each category "
-        "has as many rows as in the human ratings, which flatters it a little (kappa, balanced accuracy)"
+        "has as many rows as in the human ratings, which flatters it a little (kappa, accuracy, F1)"
     )
     return places_by_rank(x, people, len(levels))
 
@@ -208,7 +214,7 @@ def ceilings(
             continue
         alpha = krippendorff_alpha(table)
         for level, name in itertools.product(levels, names):
-            if name.startswith("accuracy"):
+            if name.startswith("acc_eq"):
                 continue
             coefficient = cast(Coefficient, "sum" if name == "q" else name)
             cell = _ceiling(aspect, table, level, coefficient, how)

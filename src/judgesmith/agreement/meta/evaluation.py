@@ -62,9 +62,10 @@ class MetaEvaluation:
     """Data frames; one is empty where there was nothing to compute it from. What the names of columns do not say:
 
     agreement: n is what the value rests on, rows (pooled), documents (sample) or systems (system); of an average, the
-        fewest of its aspects. coefficient "q" is r + rho + tau-b in [-3, 3], failed rows imputed; "accuracy" is acc*_eq
-        in [0, 1] (of systems: plain pairwise accuracy), with "accuracy_cross", its epsilon from the other half of the
-        documents; "kappa" (quadratic weights), "auc" and "balanced-accuracy" are pooled, "pairwise" is of level sample.
+        fewest of its aspects. coefficient "q" is r + rho + tau-b in [-3, 3], failed rows imputed; "acc_eq" is acc*_eq
+        in [0, 1] (of systems: plain pairwise accuracy), with "acc_eq_cross", its epsilon from the other half of the
+        documents; "kappa" (quadratic weights), "accuracy", "balanced-accuracy", "f1" (for fail) and "auc" are pooled,
+        "pairwise" is of level sample.
     comparisons: p_…_holm is corrected over the pairs of one aspect and level.
     ceiling: value is that of a rater with the mean of the others, averaged.
     way: from guessing (0) to one human rater (1), see `replacement.way_to_rater`.

@@ -15,16 +15,19 @@ from ..correlation import LARGEST, PARTS, Codes, Level, Vector, flat, id_codes
 
 LEVELS: tuple[Level, ...] = ("pooled", "sample", "system")
 Named = Literal[
-    "pearson", "spearman", "kendall", "q", "accuracy", "accuracy_cross", "kappa", "auc",
-    "balanced-accuracy", "pairwise",
+    "pearson", "spearman", "kendall", "q", "acc_eq", "acc_eq_cross", "kappa", "accuracy",
+    "balanced-accuracy", "f1", "auc", "pairwise",
 ]  # fmt: skip
 ComparedBy = Literal["pearson", "spearman", "kendall", "q"]
 COEFFICIENTS: tuple[str, ...] = get_args(Named)
 #: Those of categories, of pass and fail, and of preferences; the level that each is of, and those that each kind of
 #: human ratings has unasked.
-DECIDED = ("kappa", "auc", "balanced-accuracy", "pairwise")
+DECIDED = ("kappa", "accuracy", "balanced-accuracy", "f1", "auc", "pairwise")
 LEVEL_OF: dict[str, Level] = {name: "sample" if name == "pairwise" else "pooled" for name in DECIDED}
-OF_KIND = {"category": ("kappa",), "binary": ("auc", "balanced-accuracy"), "preference": ("pairwise",)}
+OF_KIND = {
+    "category": ("kappa", "accuracy"), "binary": ("accuracy", "balanced-accuracy", "f1", "auc"),
+    "preference": ("pairwise",),
+}  # fmt: skip
 AVERAGE = "average"
 LEAST_ROWS = 4  # fewer rows have no agreement worth a number
 MANY = 20_000  # units (rows, documents) above which batches of documents take the place of resamples
@@ -91,9 +94,10 @@ class EvaluationOptions(Options):
     )
     coefficients: tuple[Named, ...] = option(
         PARTS,
-        "kendall is tau-b; q the sum of the first three; accuracy counts ties (acc_eq) with epsilon chosen on the same "
-        "rows, accuracy_cross with epsilon chosen on other documents. kappa, auc, balanced-accuracy and pairwise are "
-        "added where people gave categories, pass or fail, or preferences.",
+        "kendall is tau-b; q the sum of the first three; acc_eq is WMT's pairwise accuracy with ties, epsilon chosen "
+        "on the same rows, acc_eq_cross with epsilon chosen on other documents. kappa, accuracy (the share of rows "
+        "decided as people did), balanced-accuracy, f1 (for fail), auc and pairwise are added where people gave "
+        "categories, pass or fail, or preferences.",
     )
     rounds: int = option(1000, "Rounds of bootstrap and permutation; 0: values alone.", ge=0)
     confidence: float = option(0.95, "Of the intervals.", gt=0, lt=1)
@@ -111,7 +115,7 @@ class EvaluationOptions(Options):
         """The coefficients. acc*_eq flatters a judge by an epsilon chosen on the rows that it is reported on: it never
         stands alone."""
         asked = self.coefficients
-        return list(dict.fromkeys(n for name in asked for n in (name, *(["accuracy_cross"] * (name == "accuracy")))))
+        return list(dict.fromkeys(n for name in asked for n in (name, *(["acc_eq_cross"] * (name == "acc_eq")))))
 
 
 How = EvaluationOptions  # short, for the signatures beside

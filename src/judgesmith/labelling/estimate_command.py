@@ -42,7 +42,7 @@ class Estimate(Command, Rows, Json):
 
         from ..agreement.estimation import estimate
         from ..running.console import print_json
-        from .sources import read_known
+        from .few import read_known
 
         judges = [self.judge] if self.judge else ()
         known = read_known(self.scored, human=self.human, judges=judges, aspect=self.aspect, columns=self.roles())

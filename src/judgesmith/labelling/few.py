@@ -1,0 +1,150 @@
+"""One judge and few human ratings: what `judgesmith estimate`, `suggest` and `label --order suggest` know of rows."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..agreement.correlation import Vector
+from ..datasets.benchmarks.registry import PREFIX
+from ..datasets.records import merge_groups
+from ..datasets.sheet import Outputs as File
+from ..errors import LabelsError, OptionError
+from ..evaluating.sources import (
+    VERDICTS,
+    Judged,
+    Known,
+    grouped,
+    inside,
+    joined_by_id,
+    places,
+    read_file,
+    read_number,
+    read_people,
+    some,
+    with_metrics,
+)
+from ..likeness import folded
+
+
+@dataclass
+class Scored(Known):
+    """What `estimate` and `suggest` read. judges: scores by name, and human ratings, NaN where there is none. aspect:
+    what these are of."""
+
+    judges: dict[str, Vector] = field(default_factory=dict)
+    human: Vector = field(default_factory=lambda: np.array([]))
+    aspect: str = ""
+
+
+def read_known(
+    scored: str,
+    *,
+    human: Sequence[str] = (),
+    judges: Sequence[str] = (),
+    aspect: str | None = None,
+    columns: Mapping[str, Any] | None = None,
+    labels_needed: bool = True,
+) -> Scored:
+    """Read a file of rows, and join human ratings to it by id.
+
+    human: files with human ratings (or bench/NAME), or columns of the file itself; none: found in the file by name.
+    judges: columns, paths or names in SET.metrics.jsonl; none: the verdicts of `judgesmith score`, where there are any.
+    Raises LabelsError for a file, a column or an id that is not there, OptionError for a wrong choice.
+    """
+    files = [name for name in human if name.startswith(PREFIX) or Path(name).is_file()]
+    own = [name for name in human if name not in files]
+    file = with_metrics(read_file(scored, columns, human=own))
+    places(file.origin, file.rows)  # no id stands twice
+    known = Scored(file.origin, grouped(file.rows), human=np.full(len(file.rows), np.nan), aspect=aspect or "")
+    marks = (str(record.get("seen", record.get("judge_seen"))).lower() for record in file.records)
+    known.seen |= {i for i, mark in enumerate(marks) if mark == "true"}
+    verdicts = (name for name in VERDICTS if any(inside(record, name) is not None for record in file.records))
+    for name in judges or itertools.islice(verdicts, 1):
+        cells = [inside(record, name) for record in file.records]
+        if all(cell is None for cell in cells):
+            raise LabelsError(f"{file.origin}: there is no column {name!r}; there are {some(file.names())}")
+        scores = [read_number(file, row, name, cell) for row, cell in zip(file.rows, cells, strict=True)]
+        known.judges[name] = np.array(scores)
+    if len(own) > 1:
+        raise OptionError(f"--human {' '.join(own)}: name one column of {file.origin}, or files with human ratings")
+    if own and Path(own[0]).suffix.lower() in (".csv", ".tsv", ".json", ".jsonl", ".parquet"):
+        raise LabelsError(f"{own[0]}: no such file")
+    if own or (not files and labels_needed):
+        known.aspect, known.human = _people(file, own[0] if own else aspect)
+    for name in files:
+        labels = read_file(name, columns, texts_needed=False)
+        known.aspect, ratings = _people(labels, aspect)
+        pairs, absent, _ = joined_by_id(labels.origin, labels.rows, file)
+        for j, i in pairs:
+            if not np.isnan(ratings[j]):
+                known.human[i] = ratings[j]
+                known.rows[i] = replace(known.rows[i], suggested=labels.rows[j].suggested)
+        if absent:
+            known.notes.append(f"{len(absent)} of {len(labels.rows)} rows of {labels.origin} are not in {known.origin}")
+    return known
+
+
+def _people(file: File, aspect: str | None) -> tuple[str, Vector]:
+    people = Judged(file.origin)
+    read_people(people, file, [aspect] if aspect else (), None)
+    if len(people.human) > 1:
+        raise OptionError(f"{file.origin} has human ratings for {some(people.human)}; choose one with --aspect")
+    return next(iter(people.human.items()))
+
+
+def read_suggestable(
+    rows: str,
+    *,
+    labels: Sequence[str] = (),
+    judges: Sequence[str] = (),
+    aspect: str | None = None,
+    columns: Mapping[str, Any] | None = None,
+    own: bool = True,
+) -> tuple[Scored, dict[str, Vector]]:
+    """The rows, and their readings by name: scores of judges, and where there are none what can be counted.
+
+    labels: files with human ratings; none: those of the rows' own file, unless `own` is false. A row whose text
+    stands in a file of labels counts as labelled, whatever its id. Raises LabelsError for a file that cannot be read.
+    """
+    known = read_known(rows, judges=judges, aspect=aspect, columns=columns, labels_needed=False)
+    if labels:
+        labelled = _labelled_texts(labels, aspect, columns, known)
+        known.human = np.array([labelled.get(_key(row.source, row.output), np.nan) for row in known.rows])
+    elif own and any(row.scores for row in known.rows):
+        known = read_known(rows, judges=judges, aspect=aspect, columns=columns)
+    known.rows = list(merge_groups(known.rows))
+    readings = dict(known.judges)
+    if not readings or all(np.isnan(values).all() for values in readings.values()):
+        from ..programs.readings.kinds import surface
+
+        counted = [surface(row.source, row.output) for row in known.rows]
+        readings = {name: np.array([one[name] for one in counted]) for name in counted[0]}
+        known.notes.append("no judge has scored these rows: they are spread by length, overlap and repetition alone")
+    return known, readings
+
+
+def _key(source: str, output: str) -> tuple[str, str]:
+    return folded(source).key, folded(output).key
+
+
+def _labelled_texts(
+    labels: Sequence[str], aspect: str | None, columns: Mapping[str, Any] | None, known: Scored
+) -> dict[tuple[str, str], float]:
+    """Human ratings by text: files of labels often number their rows afresh."""
+    result: dict[tuple[str, str], float] = {}
+    for name in labels:
+        file = read_file(name, columns)
+        aspects = list(dict.fromkeys(a for row in file.rows for a in row.scores))
+        wanted = aspect or next(iter(aspects), None)
+        if wanted not in aspects:
+            raise LabelsError(f"{file.origin}: no row has a score" + (f" for {aspect!r}" if aspect else ""))
+        if len(aspects) > 1 and aspect is None:
+            known.notes.append(f"{file.origin} has several aspects; a row with a score for {wanted!r} is labelled")
+        result |= {_key(row.source, row.output): row.scores[wanted] for row in file.rows if wanted in row.scores}
+    return result
