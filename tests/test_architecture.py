@@ -42,7 +42,7 @@ APART = {
     "experiments": {"scoring", "evaluating", "reports", "compiling", "discerning"},
 }  # fmt: skip
 #: The laboratory's scripts import absolutely, and whatever they measure.
-SCRIPTS = ("bench", "peers")
+SCRIPTS = ("bench",)
 #: What a sub-package may import of its own room; "" is the files of the room itself.
 INSIDE = {
     "programs": {

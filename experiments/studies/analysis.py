@@ -16,7 +16,7 @@ from ...signatures.values import json_number
 from ...tables import Cell as TableCell
 from ...tables import Column, Table, facts
 from .config import Size, StudyConfig
-from .run import PEER, Cell, Journal
+from .run import Cell, Journal
 
 ROUNDS = 2000
 NOTE = (
@@ -256,19 +256,12 @@ def _notes(analysis: Analysis) -> list[str]:
             "runs had left them: calls and tokens count them all the same, as a budget does, but seconds say little "
             "(--no-cache measures them)"
         )
-    if any(line.arm.startswith(PEER) for line in analysis.lines):
-        notes.append(
-            "peers are other projects' judges with their own prompts, on the same rows and model; calls and tokens are "
-            "those of fitting alone, as for the arms"
-        )
     for line, seed, record in records:
         lines = [f"{record['reason']}; that counts 0"] if record.get("reason") else []
         lines += [record["stopped"]] if record.get("stopped") else []
         lines += record.get("tried", ())
         notes += [f"{line.name}, {line.train} labels, seed {seed}: {one}" for one in lines]
     for line in analysis.lines:
-        if line.arm.startswith(PEER):
-            continue
         dropped = sum(_left_out(record, line, analysis.config) for record in line.records.values())
         if dropped:
             notes.append(

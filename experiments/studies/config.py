@@ -37,7 +37,7 @@ OF_STUDY = (
 #: Parts of an arm's name beside optimizers, variants and methods.
 PARTS: Mapping[str, Mapping[str, Any]] = {
     "racing": {"racing": True},
-    "no-search": {"optimizer": "none"},
+    "no-search": {"optimizer": "zero-shot"},
     "one-batch": {"batches": 1},
     "no-task": {"use_task": False},
     "no-criteria": {"use_criteria": False},
@@ -53,7 +53,7 @@ ABLATION = (
 )  # fmt: skip
 #: From the cheapest to the dearest; those that are not registered are left out.
 OPTIMIZERS = (
-    "none", "labeled-few-shot", "random-search", "random-search+racing", "optuna", "mipro", "gepa",
+    "zero-shot", "labeled-few-shot", "random-search", "random-search+racing", "optuna", "mipro", "gepa",
 )  # fmt: skip
 
 
@@ -166,8 +166,8 @@ def _meaning(part: str, arm: str) -> Mapping[str, Any]:
         return PARTS[part]
     variants = choices_of(judges.get(METHOD).Options, "variant")
     methods = [*judges.names(), *(alias for one in judges.parts().values() for alias in getattr(one, "aliases", ()))]
-    for setting, names in (("optimizer", optimizers.names()), ("variant", variants), ("method", methods)):
-        if part in names:
+    for setting, names in (("optimizer", optimizers), ("variant", variants), ("method", methods)):
+        if part in names:  # the registry knows the older name of zero-shot, too
             return {setting: part}
     known = [*optimizers.names(), *variants, *methods, *PARTS, OWN_CRITERIA]
     raise OptionError(f"arm {arm!r}: {part!r} is not one of {', '.join(known)}, nor OPTION=VALUE{nearest(part, known)}")
@@ -179,7 +179,7 @@ def default_arms(kind: Kind, method: str, own_criteria: bool) -> list[str]:
         return [name for name in OPTIMIZERS if name.split("+")[0] in known]
     if kind == "ablation":
         return [*ABLATION[:4], *(["fine+own-criteria"] if own_criteria else []), *ABLATION[4:]]
-    return ["none", "random-search"] if kind == "models" else ["none", "labeled-few-shot", "random-search"]
+    return ["zero-shot", "random-search"] if kind == "models" else ["zero-shot", "labeled-few-shot", "random-search"]
 
 
 class StudyConfig(BaseModel):

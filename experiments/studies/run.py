@@ -46,8 +46,6 @@ FILES = (
     "config.yaml", "results.jsonl", "predictions.jsonl", "study.html", "tables.md", "tables.tex", "figure.png",
     "figure.svg",
 )  # fmt: skip
-#: How the arms begin that are another project's judge.
-PEER = "peer "
 
 
 class Cell(NamedTuple):
@@ -290,10 +288,6 @@ class Journal:
                 del self.predictions[cell]
             else:  # a cell that was cut off between its predictions and its record has them twice
                 self.predictions[cell] = self.predictions[cell][-record["heldout"] :]
-
-    def peers(self) -> list[Cell]:
-        """Cells of other projects' judges (`peers.run --study`), which are no arms of the study."""
-        return [cell for cell in self.results if cell.arm.startswith(PEER)]
 
     def done(self, cell: Cell) -> bool:
         return self.results.get(cell, {}).get("status") == "done"

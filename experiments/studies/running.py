@@ -42,7 +42,7 @@ def run_one(
     if todo:
         with Show(made, todo) as show:
             run_study(made, journal, where, show)
-    result = analyse(made.config, journal, [*cells, *journal.peers()])
+    result = analyse(made.config, journal, cells)
     done = sum(journal.done(cell) for cell in cells)
     return result, write(result, output), {"cells": len(cells), "ran": len(todo), "done": done}
 

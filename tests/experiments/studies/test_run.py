@@ -21,17 +21,14 @@ from patience import HANG
 from tables import table
 
 from judgesmith.agreement.correlation import CorrelationSum
-from judgesmith.agreement.objectives import Q
 from judgesmith.agreement.resampling import Measure
 from judgesmith.agreement.significance import paired_bootstrap
 from judgesmith.datasets.records import Labels, Row
 from judgesmith.errors import OptionError
-from judgesmith.experiments.peers import run as peers
 from judgesmith.experiments.studies import run as running
 from judgesmith.experiments.studies.analysis import resample, training_leads
 from judgesmith.experiments.studies.config import Arm, Given, changes, check_settings
 from judgesmith.experiments.studies.run import Cell, Study, draw
-from judgesmith.optimizers.examples import agreement
 from judgesmith.running.journal import alone
 
 FAST = ("--candidates", 1, "--explain", "before", "--reading", "said", "--keep", 1, "--max-demos", 2)
@@ -90,44 +87,6 @@ def test_every_kind_leaves_a_whole_folder(
     assert all(record["status"] == "done" and record["calls"] > 0 for record in results)
     assert len(lines(folder / "predictions.jsonl")) == sum(record["heldout"] for record in results)
     assert sum(line["seeds"] for line in told["lines"]) == cells
-
-
-def test_peers_stand_in_the_tables_of_a_study(study: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert study("optimizers", *ONE, "--json").code == 0
-    asked: list[Any] = []
-
-    def once(peer: Any, python: Any, upstream: Any, task: peers.Task, **more: Any) -> Any:
-        heldout = task.heldout
-        asked.append((task.aspect, len(task.train), len(heldout), more["limits"].max_calls))
-        counted = {"calls": 7, "prompt_tokens": 70, "completion_tokens": 14}
-        found = {"calls": 8, "seconds": 1.5, "search": counted, "judging": counted, "search_seconds": 1.0}
-        if peer is peers.PEERS["mlflow"]:
-            return found | {"status": "failed", "reason": "PeerFailed: no"}
-        scores = [*(e.score for e in heldout[1:]), None]
-        agreed = agreement(np.array([math.nan if s is None else s for s in scores]), heldout, objective=Q(), seed=0)
-        return found | agreed.to_dict() | {"status": "ok", "scores": scores, "versions": {"other": "1.2"}}
-
-    monkeypatch.setattr(peers, "run_once", once)
-    monkeypatch.setattr(peers, "upstream_of", lambda *_: None)
-    monkeypatch.setattr(peers, "interpreter", lambda *_: Path("python"))
-    join = [str(folder), "--peer", "deepeval", "--peer", "mlflow", "--max-calls", "33"]
-    peers.main(join)
-    record = lines(folder / "results.jsonl")[-2]
-    assert asked == [("overall", record["labels"], record["heldout"], 33)] * 2
-    peers.main(join)
-    assert len(asked) == 2  # nothing is run twice, what failed neither
-    done = study("optimizers", *ONE, "--json")
-    assert done.code == 1  # one peer failed
-    table = {line["arm"]: line for line in done.json["lines"]}
-    assert list(table) == ["none", "peer deepeval", "peer mlflow"]
-    assert table["peer deepeval"]["q"] == record["q"]
-    assert table["peer deepeval"]["minus_baseline"]["other"] == "none"
-    assert table["peer deepeval"]["failed"] == 1
-    assert (table["peer deepeval"]["calls"], table["peer deepeval"]["tokens"]) == (7, 84)
-    assert "peer deepeval" in (folder / "tables.md").read_text()
-    assert "other 1.2" in (folder / "tables.md").read_text()
-    (failure,) = done.json["failures"]
-    assert failure["reason"] == "PeerFailed: no"
 
 
 def test_what_was_tried_beside_the_search_is_told(study: Any, folder: Path, server: Any, fake: Any) -> None:
