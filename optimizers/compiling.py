@@ -29,7 +29,7 @@ from ..programs.judge import Judge
 from ..programs.models import engine
 from ..programs.models.lm import LanguageModel, check_priced, is_local, price
 from ..programs.models.transport import Reply
-from ..programs.outcome import Calibration
+from ..programs.outcome import Calibration, Decision
 from ..programs.progress import Progress, Silent
 from ..programs.readings.bindings.opening import offer
 from ..programs.refining import Refinement
@@ -78,6 +78,11 @@ class CompileOptions(Options):
         "Instead of a held-out share: the number of folds of whole documents for cross-validation; the judge itself is "
         "compiled from all rows. none: 4 folds with fewer than 30 labels.",
     )
+    cost_of_missed_fail: float = option(
+        1.0,
+        "Pass and fail: what a fail that passes costs, where a pass that fails costs 1. Above 1 (or below), the cut is "
+        "where the training rows cost least, instead of where balanced accuracy is best.", gt=0,
+    )  # fmt: skip
     refine: bool = option(
         True,
         "Go beyond method and search where the judge then agrees better: leave an inferred task out, fit weights of "
@@ -198,6 +203,8 @@ class Compiler:
     def objective(self, labels: Labels) -> Objective:
         """What is maximised: what was asked for, or what the kind of labels has. Raises OptionError for one that does
         not fit it."""
+        if self.options.cost_of_missed_fail != 1 and labels.kind != "binary":
+            raise OptionError(f"--cost-of-missed-fail is for pass and fail, and the labels are of kind {labels.kind}")
         scale = Scale(*labels.scale)
         levels = [scale.to_percent(level) for level in labels.levels]
         return chosen_objective(labels.kind, self.options.objective, self.options.level, levels)
@@ -328,6 +335,8 @@ class Compiler:
         fitted = Fitted(program, zero_shot, record, inference, forms, tuple(refined), plan.dearer or dearer, left_out)
         program.calibration = Calibration.fit(fitted.percents, train.scores, scale)
         program.decision = fit_decision(fitted.percents, train)
+        if self.options.cost_of_missed_fail != 1 and program.decision is not None:
+            program.decision = cheapest(program.decision, fitted.percents, train, self.options.cost_of_missed_fail)
         program.preference = fit_preference(fitted.percents, train)
         return fitted
 
@@ -427,6 +436,16 @@ class Compiler:
 def _dearer(judge: Judge, model: str | None) -> Mapping[str, Any]:
     """What is tried of a judge at more calls a row; a model inside this process, which is slow, tries nothing."""
     return judge.dearer() if isinstance(judge, HasForms) and not is_local(model or "") else {}
+
+
+def cheapest(decision: Decision, percents: Any, labels: Labels, missed: float) -> Decision:
+    """The decision with the cut whose mistakes on these rows cost least; of equally cheap ones the middle."""
+    x, failed = np.asarray(percents, float), labels.scores < sum(labels.levels) / 2
+    values = np.unique(x[np.isfinite(x)])
+    cuts = [0.0, *((values[1:] + values[:-1]) / 2), 100.000001]
+    costs = [missed * float((failed & (x >= cut)).sum()) + float((~failed & (x < cut)).sum()) for cut in cuts]
+    least = [cut for cut, cost in zip(cuts, costs, strict=True) if cost == min(costs)]
+    return replace(decision, cuts=(round(float(least[len(least) // 2]), 6),))
 
 
 def _words(values: Mapping[str, Any]) -> str:

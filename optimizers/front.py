@@ -6,17 +6,17 @@ from typing import Any
 
 from ..datasets.loading import read_labels
 from ..datasets.records import Labels
-from ..errors import OptionError
 from ..programs.judge import Judge
 from ..programs.models.lm import NO_MODEL, Connection, LanguageModel, Sampling, language_model
 from ..programs.progress import Progress, watching
+from ..programs.registry import judges
 from .compiling import Compiler, default_optimizer, level_for
 from .registry import build_optimizer
 from .search.base import DemonstrationSearch
 
 
 def compile(
-    judge: Judge,
+    judge: Judge | str,
     labels: Labels | Any,
     *,
     lm: str | LanguageModel | Any | None = None,
@@ -29,10 +29,11 @@ def compile(
 ) -> Judge:
     """Compile a judge from labels: `js.compile(js.ActiveCritic(variant="fine"), labels, lm="ollama_chat/llama3.1:8b")`.
 
-    labels: what `read_labels` gave, or what it reads (a path, a DataFrame, dicts), with its defaults. lm: a name or an
-    LM; None for a judge that needs none: `js.compile(js.ReadingsJudge(signals=["gpt4"]), "labels.csv")`.
+    judge: a judge, or a method by its name. lm: a name or an LM; by default the judge's own or DSPy's, and none for a
+    judge that needs none: `js.compile(js.ReadingsJudge(signals=["gpt4"]), "labels.csv")`. labels: what `read_labels`
+    gave, or what it reads (a path, a DataFrame, dicts), with its defaults.
     optimizer: a `DemonstrationSearch` such as `CorrelationRandomSearch`, which is not changed, or a name (`judgesmith
-    optimizers` lists them); by default none for a judge that weighs readings, random search for others. teacher: a
+    optimizers` lists them); by default zero-shot for a judge that weighs readings, random search for others. teacher: a
     model that writes what a search has written. options: those of `CompileOptions` by their names (level, by default
     pooled and of preferences sample, and seed hold for the optimizer, too, whatever its own); heldout may also be other
     labels to hold out, budget=Budget(…) stands for max_calls and max_cost, and inference=TaskInference(…) for how the
@@ -42,9 +43,10 @@ def compile(
     Returns the compiled judge; its `report` (CompileReport) says how far it agrees with people, its `provenance` goes
     into the artifact. Raises LabelsError, LeakError, ModelError, BudgetError, OptionError.
     """
-    if lm is None and not judge.without_model():
-        raise OptionError("no language model: give lm=…; only a judge that weighs signals=[…] needs none")
-    model = language_model(NO_MODEL if lm is None else lm, sampling=sampling, connection=connection)
+    judge = judges.get(judge)() if isinstance(judge, str) else judge
+    if lm is None and judge.without_model():
+        lm = NO_MODEL
+    model = judge.lm if lm is None else language_model(lm, sampling=sampling, connection=connection)
     written_by = None if teacher is None else language_model(teacher, connection=connection)
 
     labels = labels if isinstance(labels, Labels) else read_labels(labels)

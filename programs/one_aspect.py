@@ -71,7 +71,9 @@ class OneAspectJudge(Judge):
         named = "overall" if words.labels_aspect in OVERALL else words.labels_aspect
         name = words.library_aspect or given.get("aspect") or named
         if name is None:
-            raise OptionError("which aspect is judged? Give --as TASK/ASPECT (`judgesmith list aspects`) or --criteria")
+            raise OptionError(
+                "which aspect is judged? Say it in a sentence (`judgesmith new`), or give --as or --criteria"
+            )
         try:
             known = aspects().find(name)
         except OptionError as error:

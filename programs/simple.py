@@ -17,6 +17,8 @@ from .models.lm import LanguageModel
 from .outcome import Decision
 from .registry import judges
 
+#: The method of a judge that one sentence makes.
+OF_A_SENTENCE = "active-critic"
 #: What a signature may ask for: the parts of a row.
 GIVEN = ("source", "output", "context", "reference")
 
@@ -49,7 +51,10 @@ def judge(
 def judge(kind: str, /, *, about: str, paper: str = "") -> Callable[[type[dspy.Signature]], type[SignatureJudge]]: ...
 
 
-def judge(kind: str, /, *, about: str = "", paper: str = "", **given: Any) -> Any:
+def judge(
+    kind: str, /, *, about: str = "", paper: str = "", lm: Any = None, pass_fail: bool = False,
+    scale: tuple[float, float] = (1, 5),
+) -> Any:  # fmt: skip
     """A judge from one sentence, `js.judge("The reply is polite.", lm="openai/gpt-4o-mini")`, or, with `about`, a
     decorator that makes and registers one from a signature.
 
@@ -74,7 +79,8 @@ def judge(kind: str, /, *, about: str = "", paper: str = "", **given: Any) -> An
     """
 
     if not about:
-        return _from_sentence(kind, **given)
+        made_of: Judge = judges.get(OF_A_SENTENCE)(criteria=[worded(kind)], lm=lm)
+        return with_outcome(made_of, None if pass_fail else scale, pass_fail=pass_fail)
 
     def made(signature: type[dspy.Signature]) -> type[SignatureJudge]:
         if others := set(signature.input_fields) - set(GIVEN):
@@ -91,16 +97,8 @@ def judge(kind: str, /, *, about: str = "", paper: str = "", **given: Any) -> An
     return made
 
 
-def _from_sentence(
-    sentence: str, lm: Any = None, pass_fail: bool = False, scale: tuple[float, float] = (1, 5)
-) -> Judge:
-    made: Judge = judges.get("active-critic")(criteria=[worded(sentence)], lm=lm)
-    return with_outcome(made, None if pass_fail else scale, pass_fail=pass_fail)
-
-
 def worded(sentence: str) -> Criterion:
-    """The criterion that a sentence states, or that the aspect of the library is which it names. Raises OptionError for
-    a single word that names none."""
+    """The criterion that a sentence states, or an aspect's of the library. Raises OptionError for an unknown word."""
     words = " ".join(sentence.split())
     try:
         known = aspects().find(words)

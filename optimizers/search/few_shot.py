@@ -57,7 +57,8 @@ class LabeledFewShot(DemonstrationSearch):
 class NoSearch(DemonstrationSearch):
     """The judge as it is, without demonstrations."""
 
-    name = "none"
+    name = "zero-shot"
+    aliases = ("none",)
     about = "no search: the judge as it is, without demonstrations"
     searches = uses_teacher = False
 

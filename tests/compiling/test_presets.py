@@ -60,7 +60,8 @@ NUMBERS: dict[str, dict[str, Any]] = {
     "pairwise/samples": PAIRS | {"reading": "samples", "samples": 1000},
 }
 VANILLA, COARSE, FINE = {"variant": "vanilla", "explain": "none"}, {"variant": "coarse"}, {"variant": "fine"}
-UNSEARCHED = {"optimizer": "none", "train": 8, "heldout": 0.9}
+ZERO_SHOT = {"optimizer": "zero-shot"}
+UNSEARCHED = ZERO_SHOT | {"train": 8, "heldout": 0.9}
 STUDIES: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
     "active-critic/table-1": (CRITIC, [VANILLA, COARSE, FINE]),
     "active-critic/table-2": (CRITIC | {"lm": "openai/gpt-3.5-turbo-1106"}, [VANILLA, COARSE, FINE]),
@@ -71,12 +72,12 @@ STUDIES: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
     "active-critic/figure-2": (CRITIC, [v | more for v in (FINE, COARSE) for more in ({}, {"explain": "none"})]),
     "active-critic/figure-3": (
         CRITIC,
-        [v | m for v in (FINE, COARSE) for m in ({}, {"optimizer": "none"}, {"optimizer": "none", "batches": 1})],
+        [v | m for v in (FINE, COARSE) for m in ({}, ZERO_SHOT, ZERO_SHOT | {"batches": 1})],
     ),
     "active-critic/factorial": (
         {"method": "active-critic", "variant": "vanilla", "explain": "after", "reading": "expected", "refine": False,
          "candidates": 2, "max_demos": 3, "sure": 0, "anchor": "predicted", "heldout": 60, "train": 40, "seeds": 3},
-        [{"optimizer": "none"}] + [
+        [{"optimizer": "zero-shot"}] + [
             {"optimizer": "random-search", "objective": objective, "leave_out": left,
              "max_bootstrapped_demos": bootstrapped, "max_labeled_demos": labelled}
             for bootstrapped, labelled in ((3, 0), (0, 3), (3, 3))
@@ -195,7 +196,7 @@ def test_a_preset_has_the_papers_numbers(name: str) -> None:
     assert presets.read(name) == NUMBERS[name]
     found = presets.read(name)
     everyday = ("method", "optimizer", "lm", "aspect", "scale", "heldout")
-    setup = Setup(found["method"], found.get("optimizer", "none"))
+    setup = Setup(found["method"], found.get("optimizer", "zero-shot"))
     chosen = setup.resolve({key: value for key, value in found.items() if key not in everyday})
     assert sum(map(len, chosen.values())) == len(found.keys() - set(everyday))
 

@@ -22,7 +22,7 @@ SEARCHES = {name: (name, SMALL[name]) for name in NAMES} | {
     f"{name}, racing": (name, SMALL[name] | {"racing": True}) for name in ("random-search", "optuna")
 }
 #: How many demonstrations the programs of some may have.
-SHOWS = {"none": 0, "gepa": 0}
+SHOWS = {"zero-shot": 0, "gepa": 0}
 
 
 @pytest.mark.parametrize("search", SEARCHES, scope="class")

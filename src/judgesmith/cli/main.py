@@ -23,13 +23,6 @@ ORDER = (
     "demo", "new", "label", "compile", "score", "evaluate", "report", "show", "list", "get", "serve", "watch",
     "discern", "study",
 )  # fmt: skip
-#: Renamed commands, with what to write instead.
-MOVED = {
-    "methods": "list methods", "optimizers": "list optimizers", "perturbations": "list perturbations",
-    "metrics": "list metrics", "presets": "list presets", "aspects": "list aspects", "options": "list options",
-    "data": "list data, or get bench/NAME", "models": "list models, or get local/NAME",
-    "spans": "evaluate SCORED --spans TRUTH",
-}  # fmt: skip
 
 
 class Commands(TyperGroup):
@@ -63,8 +56,6 @@ class Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name = args[0]
         if not name.startswith("-") and name not in self._points():
-            if not self.within and name in MOVED:
-                raise UsageError(f"`judgesmith {name}` is now `judgesmith {MOVED[name]}`", ctx=ctx)
             raise UsageError(f"No such command {name!r}{nearest(name, self.list_commands(ctx))}", ctx=ctx)
         return super().resolve_command(ctx, args)
 

@@ -54,7 +54,7 @@ class Compile(Command, Aspect, Preset, Model, Rows, Json):
     heldout: str = flag("0.25", "Share of rows held out, or a file of other labels.", coerce_numbers_to_str=True)
     optimizer: str | None = flag(
         None,
-        "How it is compiled: see `judgesmith list optimizers`. Default: none for readings, else random-search.",
+        "How it is compiled: see `judgesmith list optimizers`. Default: zero-shot for readings, else random-search.",
         metavar="NAME",
     )
     max_calls: int | None = flag(
@@ -138,8 +138,8 @@ def compile_judge(run: CompileRun, *, dry_run: bool = False, as_json: bool = Fal
         open_others(judge, where)
         plan = compiler.plan(judge, labels, lm, teacher=teacher is not None)
         if not as_json:
-            if plan.calls:
-                err.print(f"at most {plan.calls:,} calls to {escape(lm.name)}; Ctrl-C loses nothing", style="dim")
+            if most := min(plan.calls, run.run.max_calls or plan.calls):
+                err.print(f"at most {most:,} calls to {escape(lm.name)}; Ctrl-C loses nothing", style="dim")
             for note in plan.notes:
                 err.print(f"note: {note}", style="dim", markup=False)
         with Watch("compiling", plan.steps) as watch:

@@ -6,18 +6,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..cli.commands import Aspect, Command, Json, Model, Preset, argument, flag
+from ..cli.commands import Aspect, Command, Model, Preset, argument, flag
 
 if TYPE_CHECKING:
     from ..running.settings import Catalogue
     from .run import Setup
 
 
-class New(Command, Aspect, Preset, Model, Json):
+class New(Command, Aspect, Preset, Model):
     """Make a judge from one sentence, or from an aspect of the library, before there are labels.
 
     judgesmith new "The reply is polite." --lm openai/gpt-4o-mini. How far to trust it is not known yet:
-    `evaluate` measures that on a few rows that people rated, and `compile LABELS --start judge.json` lets them correct it.
+    `evaluate` measures that on a few rows that people rated, and `compile LABELS --start judge.json` lets them correct
+    it.
     """
 
     panel: ClassVar[str] = "Start"
@@ -44,7 +45,7 @@ class New(Command, Aspect, Preset, Model, Json):
 
         from ..programs.models.names import check_listed
         from ..programs.simple import with_outcome, worded
-        from ..running.console import out, print_json
+        from ..running.console import out
         from ..running.opening import check_writable, open_model, quiet
         from ..running.settings import JudgeInWords
         from .run import judge_in_words
@@ -62,9 +63,6 @@ class New(Command, Aspect, Preset, Model, Json):
             judge.set_lm(open_model(self.lm))
             judge.begin()
             judge.save(self.output)
-        if self.as_json:
-            print_json({"judge": str(self.output), "method": judge.settings(), "scale": str(judge.scale)})
-            return
         saved = escape(str(self.output))
         outcome = "pass or fail" if self.pass_fail else str(judge.scale)
         out.print(

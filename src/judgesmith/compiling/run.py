@@ -70,19 +70,15 @@ class Setup:
 
     @classmethod
     def choose(
-        cls,
-        method: str | None,
-        optimizer: str | None,
-        lm: str | None = None,
-        options: Iterable[str] = (),
+        cls, method: str | None, optimizer: str | None, lm: str | None = None, options: Iterable[str] = (),
         start: Path | None = None,
-    ) -> Setup:
+    ) -> Setup:  # fmt: skip
         """What was asked for, and else what is best for the model: readings are weighed where it runs in this process
         or a reader is given, unless one of the options is for a judge that is only asked. Raises OptionError for an
         unknown method, or another than that of the judge to go on from."""
         if start is not None:
-            read = artifact.read(start)
-            kind, model = read.program.kind, read.lm.model if read.lm else None
+            saved = artifact.read(start)
+            kind, model = saved.program.kind, saved.lm.model if saved.lm else None
             if method not in (None, kind):
                 raise OptionError(f"--start {start} is a judge of method {kind}; leave --method {method} out")
             return cls(kind, optimizer or default_optimizer(judges.get(kind)), model)
@@ -240,13 +236,9 @@ class CompileRun:
 
 
 def judge_in_words(
-    method: str,
-    given: Mapping[str, Any],
-    words: JudgeInWords,
-    aspect: str | None,
-    library_aspect: str | None,
+    method: str, given: Mapping[str, Any], words: JudgeInWords, aspect: str | None, library_aspect: str | None,
     criteria: Sequence[Criterion] = (),
-) -> Judge:
+) -> Judge:  # fmt: skip
     """A judge by the name of its method and its options. aspect: of the labels, None where there are none."""
     made: Judge = judges.get(method).from_options(
         given,

@@ -200,12 +200,12 @@ def test_an_artifact_with_what_is_no_head_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("asked", "lm", "options", "method", "optimizer"),
     [
-        ((None, None), "local/smollm2-135m", (), "readings", "none"),
-        ((None, None), "gguf:/models/a.gguf", ("surface", "layers"), "readings", "none"),
+        ((None, None), "local/smollm2-135m", (), "readings", "zero-shot"),
+        ((None, None), "gguf:/models/a.gguf", ("surface", "layers"), "readings", "zero-shot"),
         ((None, None), "local/smollm2-135m", ("variant",), "active-critic", "random-search"),
         ((None, None), "openai/gpt-4o", (), "active-critic", "random-search"),
         ((None, None), "ollama_chat/llama3", (), "active-critic", "random-search"),
-        ((None, None), "openai/gpt-4o", ("reader",), "readings", "none"),
+        ((None, None), "openai/gpt-4o", ("reader",), "readings", "zero-shot"),
         ((None, None), None, (), "active-critic", "random-search"),
         (("direct", "labeled-few-shot"), "local/smollm2-135m", (), "direct", "labeled-few-shot"),
         ((None, "labeled-few-shot"), "local/smollm2-135m", (), "readings", "labeled-few-shot"),
