@@ -156,8 +156,8 @@ def wheel(folder: Path) -> Path:
 
 
 def install(environment: Path, wanted: Iterable[str], built: Path) -> None:
-    """With the checkout's wheel in place of the name, and of a clone (`.[local]`)."""
-    words = [re.sub(r"^(judgesmith|\.)(?=\[|$)", str(built), word) for word in wanted]
+    """With the checkout's wheel in place of the name, of its address, and of a clone (`.[local]`)."""
+    words = [re.sub(r"^(?:judgesmith|\.)(\[.*\])?(?: @ git\+URL)?$", rf"{built}\1", word) for word in wanted]
     command = [str(environment / "bin/python"), "-m", "pip", "install", "--quiet", "--no-compile"]
     done = subprocess.run([*command, *words], capture_output=True, text=True, timeout=900)
     if done.returncode:

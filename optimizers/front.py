@@ -44,7 +44,7 @@ def compile(
     into the artifact. Raises LabelsError, LeakError, ModelError, BudgetError, OptionError.
     """
     judge = judges.get(judge)() if isinstance(judge, str) else judge
-    if lm is None and judge.without_model():
+    if lm is None and judge.own_lm is None and judge.without_model():
         lm = NO_MODEL
     model = judge.lm if lm is None else language_model(lm, sampling=sampling, connection=connection)
     written_by = None if teacher is None else language_model(teacher, connection=connection)

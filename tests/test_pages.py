@@ -1,6 +1,7 @@
 """README, site and results as text: lengths, links, names, prompts and words. `make docs` builds the site itself."""
 
 import ast
+import json
 import re
 import tomllib
 import unicodedata
@@ -53,11 +54,24 @@ def test_the_readme_is_read_in_a_few_minutes_and_its_commands_are_there() -> Non
     assert {"test", "demo", "docs"} <= set(targets)
     assert all(re.search(rf"^{target}:", make, re.MULTILINE) for target in targets)
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    (installed,) = re.findall(r"^\$ pip install -e '\.\[(\w+)\]'", README, re.MULTILINE)
+    (installed,) = re.findall(r"^\$ pip install 'judgesmith\[(\w+)\] @ git\+URL'", README, re.MULTILINE)
     assert installed in extras
     run = (ROOT / ".ci/run").read_text(encoding="utf-8")
     assert re.search(r"^make .*\btest$", run, re.MULTILINE)
     assert re.search(r"^make .*\bdocs$", run, re.MULTILINE)
+
+
+def test_the_reference_of_the_command_line_is_that_of_the_commands() -> None:
+    assert (SITE / "reference/cli.md").read_text(encoding="utf-8") == script("commands").page()
+
+
+def test_how_many_labels_has_the_figures_of_the_data() -> None:
+    data = json.loads((ROOT / "experiments/results/data/experience.json").read_text(encoding="utf-8"))
+    (mean,) = (dict(zip(data["columns"], row, strict=True)) for row in data["rows"] if row[0] == "mean of 29 tasks")
+    page = (SITE / "howto/how-many-labels.md").read_text(encoding="utf-8")
+    for names in (("0 labels", "5", "8", "12", "20", "40", "80"), ("8, no experience", "40, no experience")):
+        cells = [f"{mean[name]:.2f}" for name in names]
+        assert re.search(r"[ |–]+".join(map(re.escape, cells)), page), cells
 
 
 @pytest.mark.parametrize("page", [*PAGES, *NOTEBOOKS], ids=lambda path: path.relative_to(ROOT).as_posix())

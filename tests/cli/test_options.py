@@ -11,7 +11,7 @@ from json_lines import Rows as RowsFile
 
 from judgesmith.cli import main as command_line
 from judgesmith.cli.commands import Command, Group, Rows, argument, flag
-from judgesmith.cli.main import MOVED, ORDER, command_model
+from judgesmith.cli.main import ORDER, command_model
 from judgesmith.compiling.run import CompileRun, RunOptions, Setup
 from judgesmith.discerning.options import DiscernOptions
 from judgesmith.errors import OptionError
@@ -143,7 +143,7 @@ def test_options_of_a_command_are_its_own_and_checked(command: str, cli: Any, tm
 
 def test_a_teacher_that_would_do_nothing_is_refused(cli: Any, rows_file: RowsFile) -> None:
     given, model = ("compile", rows_file(48), "--lm", "openai/x", "--teacher", "openai/gpt-4o", "--dry-run"), object()
-    for optimizer in ("none", "labeled-few-shot"):
+    for optimizer in ("zero-shot", "labeled-few-shot"):
         cli(*given, "--optimizer", optimizer).refused(f"teacher=… does nothing with --optimizer {optimizer}")
         with pytest.raises(OptionError, match=f"teacher does nothing with optimizer {optimizer}"):
             Compiler(search=build_optimizer(optimizer), teacher=cast(Any, model))
@@ -168,14 +168,6 @@ def test_the_help_shows_few_commands_by_what_they_are_for_and_an_unknown_one_nam
     headings = [line.split()[1] for line in done.out.splitlines() if line.startswith("╭")]
     assert headings == ["Options", "Start", "Look", "Operate", "Research"]
     assert "did you mean 'compile'" in cli("compil").err
-
-
-@pytest.mark.parametrize("name", MOVED)
-def test_a_command_that_moved_answers_with_its_new_name(name: str, cli: Any) -> None:
-    done = cli(name, "x")
-    assert (done.code, done.out) == (2, "")
-    (line,) = done.err.splitlines()
-    assert line.startswith(f"`judgesmith {name}` is now `judgesmith {MOVED[name]}`")
 
 
 class Weigh(Command, Rows):
