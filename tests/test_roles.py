@@ -43,7 +43,7 @@ ROLES: dict[str, tuple[list[dict[str, Any]], list[tuple[str, str]]]] = {
          for n in range(30) for k, who in enumerate(("Anna", "Bob"))],
         [("compile labels.csv --dry-run", "60 rows in the file, 60 of them labels of 30 outputs"),
          (f"compile labels.csv {FAST} -o judge.json", "30 rows of labels.csv"),
-         ("evaluate labels.csv --judge judge.json --alt-test", "human ceiling")],
+         ("evaluate labels.csv --judge judge.json", "human ceiling")],
     ),
     "somebody with one sentence": (
         [{"question": asked(n), "answer": said(n), "polite": ("no", "yes")[n % 2]} for n in range(24)],

@@ -53,7 +53,7 @@ ABLATION = (
 )  # fmt: skip
 #: From the cheapest to the dearest; those that are not registered are left out.
 OPTIMIZERS = (
-    "zero-shot", "labeled-few-shot", "random-search", "random-search+racing", "optuna", "mipro", "gepa",
+    "zero-shot", "labeled-few-shot", "random-search", "random-search+racing", "optuna", "gepa",
 )  # fmt: skip
 
 

@@ -1,12 +1,11 @@
-"""DSPy's own optimizers MIPROv2 and GEPA under the contract of all searches.
+"""DSPy's own optimizers under the contract of all searches: GEPA. Others of DSPy's work with `Agreement` as metric.
 
-They propose programs: instructions that a model writes, and demonstrations. Each program that they try on all rows is a
-candidate, judged with no row's own group in the prompt, failures counted, and chosen as in every other search; what
-guides them is the same agreement (`Agreement`).
+It proposes programs: instructions that a model writes. Each program that it tries on all rows is a candidate, judged
+with no row's own group in the prompt, failures counted, and chosen as in every other search; what guides it is the same
+agreement (`Agreement`).
 
-What their prompts show: texts of training rows with their human scores (MIPROv2's summary of the data, GEPA's
-feedback), so labels of training rows can find their way into instructions. Held-out rows are never
-seen by any of it.
+Its feedback shows texts of training rows with their human scores, so labels of training rows can find their way into
+instructions. Held-out rows are never seen by any of it.
 """
 
 from __future__ import annotations
@@ -18,9 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import dspy
-import numpy as np
 import orjson
-from dspy.teleprompt import MIPROv2
 
 from ...agreement.metric import Agreement
 from ...errors import BudgetError, CallError, MissingExtraError
@@ -30,10 +27,8 @@ from ...signatures.values import Verdict
 from ..examples import item_of
 from ..registry import optimizers
 from .base import (
-    BootstrapOptions,
     CandidateOptions,
     DemoKind,
-    Demonstrations,
     DemonstrationSearch,
     Proposal,
     SearchContext,
@@ -44,10 +39,6 @@ from .prompts import Ended, PlainAdapter, PromptModel, cleaned, quiet_dspy
 
 #: Rows of one reflection of GEPA.
 REFLECTED = 4
-#: Calls at most with which MIPROv2 summarizes the data: a first one, nine more, the summary.
-SUMMARY_CALLS = 11
-#: Characters of rows that one of those calls shows.
-SUMMARY_CHARACTERS = 8000
 
 
 class JudgeProgram(dspy.Module):  # type: ignore[misc]
@@ -258,91 +249,6 @@ def _kind(demos: Sequence[Mapping[str, Any]]) -> DemoKind:
     if not all(d.get("gold", True) for d in demos):
         return "predicted"
     return "gold" if any(d.get("augmented") for d in demos) else "labels"
-
-
-@optimizers.register
-class MIPROSearch(DSPySearch):
-    """MIPROv2: instructions that a model writes from a summary of the data and demonstrations, then TPE over pairs
-    of an instruction and a set of demonstrations.
-
-    The sets of demonstrations are drawn as in random search, instead of DSPy's own bootstrapping, whose demonstrations
-    do not say which group they are of. The summary of the program's source code is left out: it says nothing of the
-    task. Every trial is judged on all rows, so that each is also measured by the true objective.
-    """
-
-    name = "mipro"
-    about = "DSPy's MIPROv2: a model writes instructions, TPE combines them with sets of demonstrations"
-    paper = "Optimizing Instructions and Demonstrations for Multi-Stage Language Model Programs"
-
-    class Options(SureOptions, BootstrapOptions, CandidateOptions):
-        pass
-
-    @property
-    def _instructions(self) -> int:
-        """Instructions, and sets of demonstrations, that are combined; the student's own and the empty set count."""
-        return int(max(2, self.candidates // 2 + 1))
-
-    def proposals(self, judge: Judge, rows: int) -> int:
-        return (SUMMARY_CALLS + self._instructions * len(judge.taught())) if self.candidates else 0
-
-    def _propose(self, program: JudgeProgram, desk: Desk, context: SearchContext) -> None:
-        pool, rows = desk.pool, desk.rows
-        length = sum(len(str(e)) for e in pool) / len(pool)
-        optimizer = _MIPRO(
-            self._sets(context),
-            self._remarks,
-            metric=desk.metric(),
-            prompt_model=desk.prompts,
-            task_model=desk.prompts,
-            max_bootstrapped_demos=self.max_demos,
-            max_labeled_demos=self.max_demos,
-            auto=None,
-            num_candidates=self._instructions,
-            num_threads=1,  # a program is judged on all rows at once
-            seed=self.seed,
-        )
-        optimizer.compile(
-            program,
-            trainset=pool,
-            valset=rows,
-            num_trials=self.candidates + 2,
-            minibatch=False,
-            program_aware_proposer=False,
-            view_data_batch_size=int(min(10, max(1, SUMMARY_CHARACTERS // length))),
-        )
-
-    def _sets(self, context: SearchContext) -> list[list[dict[str, Any]]]:
-        """No demonstrations, then random sets of each kind in turn."""
-        shown = Demonstrations(context, self, context.answers())
-        made: list[list[dict[str, Any]]] = [[]]
-        for number in range(1, self._instructions):
-            kind = shown.kinds[number % len(shown.kinds)]
-            rng = np.random.default_rng([self.seed, number])
-            picked = shown.spread(kind, int(rng.integers(1, self.max_demos + 1)), rng)
-            program = shown.shown_by(context.base, picked, kind)
-            made.append([dict(d) for d in program.taught()[0].demos])
-        return made
-
-
-class _MIPRO(MIPROv2):  # type: ignore[misc]
-    """MIPROv2 with our demonstrations, and proposals that can stand in our prompts."""
-
-    def __init__(self, sets: list[list[dict[str, Any]]], remarks: list[str], **given: Any) -> None:
-        super().__init__(**given)
-        self._sets = sets
-        self._remarks = remarks
-
-    def _bootstrap_fewshot_examples(self, program: Any, *_: Any, **__: Any) -> dict[int, list[list[dict[str, Any]]]]:
-        return dict.fromkeys(range(len(program.predictors())), self._sets)
-
-    def _propose_instructions(self, program: Any, *given: Any, **named: Any) -> dict[int, list[str]]:
-        own = {i: p.signature.instructions for i, p in enumerate(program.predictors())}
-        try:
-            proposed = super()._propose_instructions(program, *given, **named)
-        except Exception as error:  # a model that fails at this may still judge: the demonstrations are tried
-            self._remarks.append(f"no instructions were proposed ({' '.join(str(error).split())[:200]})")
-            return {i: [text] for i, text in own.items()}
-        return {i: [own[i], *(cleaned(t) or own[i] for t in texts[1:])] for i, texts in proposed.items()}
 
 
 @optimizers.register

@@ -11,7 +11,6 @@ from .agreement.estimation import estimate as estimate
 from .agreement.meta.evaluation import MetaEvaluation as MetaEvaluation
 from .agreement.meta.evaluation import meta_evaluate as meta_evaluate
 from .agreement.metric import Agreement as Agreement
-from .agreement.replacement import alternative_annotator_test as alternative_annotator_test
 from .agreement.replacement import way_to_rater as way_to_rater
 from .datasets.loading import read_labels as read_labels
 from .datasets.records import Labels as Labels

@@ -1,4 +1,4 @@
-"""`python -m judgesmith`, the command line: what starts several processes wants a module's name."""
+"""`python -m judgesmith`, the command line."""
 
 from .cli.main import main
 

@@ -1,4 +1,4 @@
-"""`judgesmith estimate`, `suggest`, `score --defer` and `evaluate --alt-test` as a user runs them."""
+"""`judgesmith estimate`, `suggest` and `score --defer` as a user runs them."""
 
 import random
 from collections.abc import Callable
@@ -73,10 +73,3 @@ def test_the_least_sure_rows_are_left_to_a_person(cli: Callable[..., Any], files
     assert mark_deferred(files[0], 0.1) == 8
     assert [i for i, row in enumerate(lines(files[0])) if row["defer"]] == list(range(72, 80))
     assert mark_deferred(files[1].with_name("scored.jsonl"), 0.0) == 0
-
-
-def test_evaluate_says_whether_the_judge_may_replace_a_rater(cli: Callable[..., Any], files: tuple[Path, Path]) -> None:
-    arguments = ("evaluate", files[1], files[0], "--rounds", 0, "--alt-test")
-    found = cli(*arguments, "--json").json["alternative_annotator_test"]
-    assert found and {"omega", "rho", "epsilon", "passed", "conditions"} <= set(found[0])
-    assert any("fewer than 30 rows" in condition for condition in found[0]["conditions"])

@@ -44,7 +44,6 @@ class TestEveryOptimizer(OptimizerContract):
         ("random-search", {"accept": 0.0}),
         ("random-search", {"accept": 1.1}),
         ("random-search", {"max_failed": 1.0}),
-        ("mipro", {"candidates": -1}),
         ("gepa", {"candidates": -1}),
     ],
 )

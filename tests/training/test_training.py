@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="needs the extra train")
-import safetensors.torch  # noqa: E402
 
 pytest.importorskip("peft", reason="needs the extra train")
 pytest.importorskip("xllamacpp", reason="needs the extra local")
@@ -270,34 +269,6 @@ def test_after_a_kill_it_ends_with_the_weights_of_an_uninterrupted_run(after: in
     assert killed.returncode == -signal.SIGKILL
     again = checkpointed(str(base), broken)
     assert whole.keys() == again.keys() and all(torch.equal(whole[name], again[name]) for name in whole)
-
-
-TOGETHER = """
-import sys
-from safetensors.torch import save_file
-from test_training import checkpointed
-from accelerate import PartialState
-weights = checkpointed(*sys.argv[1:3], dropout=0.0, batch=3)
-assert PartialState().num_processes == 2
-save_file(weights, sys.argv[3] + str(PartialState().process_index))
-"""
-
-
-def test_two_processes_come_to_the_weights_of_one(base: Path, tmp_path: Path) -> None:
-    alone = checkpointed(str(base), str(tmp_path / "alone.safetensors"), dropout=0.0, batch=3)
-    (tmp_path / "together.py").write_text(TOGETHER)
-    files = [str(tmp_path / name) for name in ("shared.safetensors", "process")]
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--local-addr", "127.0.0.1"]
-    done = subprocess.run(
-        [*command, "--nproc-per-node", "2", str(tmp_path / "together.py"), str(base), *files],
-        env={**os.environ, "PYTHONPATH": f"{Path(__file__).parent}:{SUPPORT}", "CUDA_VISIBLE_DEVICES": ""},
-        capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-2000:]
-    for rank in (0, 1):
-        together = safetensors.torch.load_file(f"{files[1]}{rank}")
-        assert alone.keys() == together.keys()
-        assert all(torch.allclose(alone[name], together[name], atol=1e-4) for name in alone)
 
 
 def test_a_checkpoint_of_another_run_is_refused(base: Path, tmp_path: Path) -> None:

@@ -14,17 +14,6 @@ class EvaluateOptions(Limits, EvaluationOptions):
 
     without_system: tuple[str, ...] = option((), "Leave these systems' rows out (a human reference, say).")
     absolute: bool = option(False, "Report absolute correlations, for metrics of which lower is better.")
-    alt_test: bool = option(
-        False,
-        "May the judge take a rater's place? The alternative annotator test (Calderon et al. 2025), where rows have "
-        "several raters.",
-    )
-    epsilon: float = option(
-        0.2,
-        "What a rater's cost is worth in that test: 0.2 for experts, 0.15 for skilled raters, 0.1 for crowds.",
-        ge=0,
-        lt=1,
-    )
     markdown: Path | None = option(
         None, "Write the agreement, and whether --fail-under passed, as a comment for a pull request."
     )

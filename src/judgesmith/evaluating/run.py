@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.markup import escape
 
 from ..agreement.meta.evaluation import MetaEvaluation, meta_evaluate
 from ..agreement.meta.inputs import DECIDED
-from ..agreement.replacement import alternative_annotator_test
 from ..errors import OptionError
 from ..parts import read_options
 from ..running.console import err, out, print_json
@@ -67,7 +66,6 @@ def run(asked: Evaluate) -> int:
     )  # fmt: skip
     result = result.absolute() if how.absolute else result
     reasons = gate.judge(result, how.min_coverage) if gate is not None else []
-    replacing = _may_replace(data, how.epsilon) if how.alt_test else []
     decided, notes = decisions(data, how), [*data.notes, *result.notes]
     made = {
         asked.output: lambda: render(data, result, notes, decided),
@@ -82,10 +80,10 @@ def run(asked: Evaluate) -> int:
             result.to_dict()
             | {"notes": notes, "origin": data.origin, "rows": len(data.rows), "gate": passed}
             | {"decisions": [one.to_dict() for one in decided]}
-            | {"live": [one.to_dict() for one in live], "alternative_annotator_test": replacing}
+            | {"live": [one.to_dict() for one in live]}
         )
     else:
-        _tell(data, result, notes, live, replacing, decided)
+        _tell(data, result, notes, live, decided)
         for path in written:
             out.print(f"Wrote {escape(str(path))}")
     if gate is not None:
@@ -117,9 +115,8 @@ def _with_gate(how: EvaluateOptions, gate: Gate) -> EvaluateOptions:
 
 
 def _tell(
-    data: Judged, result: MetaEvaluation, notes: Sequence[str], live: Sequence[LiveRun],
-    replacing: Sequence[dict[str, Any]], decided: Sequence[Decided],
-) -> None:  # fmt: skip
+    data: Judged, result: MetaEvaluation, notes: Sequence[str], live: Sequence[LiveRun], decided: Sequence[Decided]
+) -> None:
     for run in live:
         out.print(clean(str(run)), markup=False, soft_wrap=True)
         for identity, reason in run.summary.failures[:5]:
@@ -127,37 +124,3 @@ def _tell(
         if run.summary.failed > 5:
             out.print(f"  … and {run.summary.failed - 5} more; --json has their reasons")
     show(result, data.origin, len(data.rows), notes, decided)
-    for test in replacing:
-        won, of = sum(one["won"] for one in test["raters"]), len(test["raters"])
-        lines = [
-            f"Alternative annotator test, {test['judge']}, {test['aspect']}: may {'' if test['passed'] else 'not '}"
-            f"replace a rater (wins against {won} of {of} raters, ω {test['omega']:.2f}, 0.5 is needed; advantage ρ "
-            f"{test['rho']:.2f}; ε {test['epsilon']:g})",
-            *(f"  condition not met: {condition}" for condition in test["conditions"]),
-        ]
-        for line in lines:
-            out.print(clean(line), markup=False, soft_wrap=True)
-
-
-# In a rater's place --------------------------------------------------------------------------------------------------
-
-
-def _may_replace(data: Judged, epsilon: float) -> list[dict[str, Any]]:
-    """May a judge take a rater's place? The alternative annotator test of the judges that score on people's scale.
-    Raises OptionError where no aspect has several raters, or no judge is on their scale."""
-    if not data.ratings:
-        raise OptionError(
-            f"--alt-test compares a judge with single raters, and {data.origin} has one score a row; give columns "
-            "score_1, score_2, …, or an .annotators.jsonl beside the file"
-        )
-    tests = [
-        {"judge": judge, "aspect": aspect}
-        | alternative_annotator_test(scores, data.ratings[aspect], documents=data.documents, epsilon=epsilon).to_dict()
-        for judge in data.judges
-        if judge in data.on_scale
-        for aspect, scores in data.judges[judge].items()
-        if aspect in data.ratings
-    ]
-    if not tests:
-        raise OptionError("--alt-test: no judge is known to score on the raters' scale; give verdicts of `score`")
-    return tests

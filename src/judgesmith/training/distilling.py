@@ -49,7 +49,6 @@ from .distilled.judge import DistilledJudge, StudentData
 from .distilled.marking import MOST_TOKENS, error_text
 from .distilled.student import Shape, Student, training_modules
 from .loop import Example, Trained, Training, TrainOptions
-from .processes import Processes
 from .synthesizing import apart_from
 from .synthetic import SyntheticRow, read_synthetic
 
@@ -154,21 +153,17 @@ class Distillation:
             raise OptionError(f"{self.lm.name} is a server; a student is trained on local/NAME or gguf:PATH")
         shape = Shape(self.options.rank, self.options.alpha, self.options.dropout)
         training_modules()
-        processes = Processes()
         student = Student(
-            self.lm.weights, shape, dtype=self.options.dtype, threads=self.options.threads, seed=self.seed,
-            device=processes.device,
-        )  # fmt: skip
+            self.lm.weights, shape, dtype=self.options.dtype, threads=self.options.threads, seed=self.seed
+        )
         with TemporaryDirectory() as folder:  # before hours of training that llama.cpp could not run
             self._write_gguf(student, shape, Path(folder))
         learnt, stopping, notes = self.rows()
         examples = self._examples(student, learnt, notes)
         trained = Training(
             student, examples, self.options, seed=self.seed, checkpoint=self.folder / CHECKPOINT,
-            judged=self._judged(student, stopping), progress=self.progress if processes.main else Silent(),
+            judged=self._judged(student, stopping), progress=self.progress,
         ).run()  # fmt: skip
-        if not processes.main:
-            raise SystemExit(0)  # it helped to train; one process writes and measures
         made = self._saved(student, shape)
         made.decision = self._decision(student)
         report = self._report(made, trained, examples, notes, started)

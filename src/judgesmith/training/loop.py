@@ -22,7 +22,6 @@ from ..parts import Options, option
 from ..programs.progress import Progress
 from ..programs.prompting.layouts import DIGITS
 from .distilled.student import Student, portions, training_modules
-from .processes import Processes
 
 
 class TrainOptions(Options):
@@ -143,7 +142,6 @@ class Training:
         self._torch = torch
         self.student, self.examples, self.options = student, examples, options
         self.seed, self.checkpoint, self._judged, self._progress = seed, checkpoint, judged, progress
-        self._processes = Processes()
         self._parameters = student.parameters()
         self._optimizer = torch.optim.AdamW(
             list(self._parameters.values()), lr=options.learning_rate, weight_decay=options.weight_decay
@@ -198,35 +196,20 @@ class Training:
     def _step(self, batch: Sequence[Example]) -> float:
         torch, student, options = self._torch, self.student, self.options
         # Dropout is the same after a restart.
-        torch.manual_seed(self.seed * 1_000_003 + self.done.step + 7_919 * self._processes.rank)
+        torch.manual_seed(self.seed * 1_000_003 + self.done.step)
         student.model.train()
         for group in self._optimizer.param_groups:
             group["lr"] = options.learning_rate * self._rate()
         self._optimizer.zero_grad(set_to_none=True)
         total, loss_sum = sum(example.weight for example in batch), 0.0
         pull = self._ranking(batch)
-        own = self._processes.own(list(range(len(batch))))
-        for part in portions([len(batch[i].prompt) for i in own], options.tokens_at_once):
-            rows = [own[place] for place in part]
-            loss = self._loss([batch[i] for i in rows], [pull[i] for i in rows]) / total
+        for part in portions([len(example.prompt) for example in batch], options.tokens_at_once):
+            loss = self._loss([batch[i] for i in part], [pull[i] for i in part]) / total
             loss.backward()
             loss_sum += float(loss.detach())
-        loss_sum = self._summed(loss_sum)
         torch.nn.utils.clip_grad_norm_(list(self._parameters.values()), 1.0)
         self._optimizer.step()
         return loss_sum
-
-    def _summed(self, loss: float) -> float:
-        """Gradients and loss over all processes. Without a row of its own a process has no gradients yet."""
-        if self._processes.count == 1:
-            return loss
-        torch = self._torch
-        both = torch.tensor([loss], device=self.student.device, dtype=torch.float64)
-        for parameter in self._parameters.values():
-            if parameter.grad is None:
-                parameter.grad = torch.zeros_like(parameter)
-        self._processes.sum([both, *(parameter.grad for parameter in self._parameters.values())])
-        return float(both)
 
     def _loss(self, rows: Sequence[Example], pull: Sequence[float]) -> Any:
         """The sum of the rows' losses, each times its weight. pull: what pairs say of each row's expected digit."""
@@ -278,8 +261,7 @@ class Training:
 
     def _end_epoch(self) -> None:
         self.student.model.eval()
-        q = math.nan if self._judged is None or not self._processes.main else self._judged(self.student)
-        q = self._processes.told(q)
+        q = math.nan if self._judged is None else self._judged(self.student)
         losses = self.done.losses[-self.steps_an_epoch :]
         self.done.epochs.append(Epoch(self.done.ended + 1, sum(losses) / len(losses), q))
         before = [_rank(epoch.q) for epoch in self.done.epochs[:-1]]
@@ -311,8 +293,6 @@ class Training:
     def _save(self) -> None:
         from safetensors.torch import save_file  # type: ignore[import-not-found,unused-ignore]
 
-        if not self._processes.main:
-            return
         tensors: dict[str, Any] = {}
         for name, parameter in self._parameters.items():
             state = self._optimizer.state[parameter]
