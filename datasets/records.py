@@ -271,7 +271,7 @@ class Columns:
         free = [n for n in names if n not in result.values()]
         aspects: dict[str, tuple[str | None, tuple[str, ...]]] = {}
         if score is not None or raters:
-            own_name = OVERALL if score is None or _is_score(score) else named_scale(score)[0]
+            own_name = OVERALL if score is None or is_score(score) else named_scale(score)[0]
             aspects[aspect or own_name] = (score, raters)
         elif objects is None:
             aspects, objects = _score_columns(free, origin, aspect, scores_needed)
@@ -372,7 +372,7 @@ def _plain(name: str) -> str:
     return folded_name(named_scale(name)[0])
 
 
-def _is_score(name: str) -> bool:
+def is_score(name: str) -> bool:
     """Whether a column's name says no more than that it is a score."""
     return any(_plain(name) in tier for tier in ROLES["score"])
 
@@ -409,7 +409,7 @@ def _score_columns(
         clean, scale = named_scale(name)
         if name not in raters and (match := _ASPECT_COLUMN.fullmatch(clean.strip())):
             aspects[match["aspect"]] = (name, ())
-        elif scale is not None and not _is_score(name):
+        elif scale is not None and not is_score(name):
             aspects[clean] = (name, ())
     if aspect is not None and aspect not in aspects:
         asked = [name for name in names if name == aspect] or [
@@ -420,7 +420,7 @@ def _score_columns(
     overall = next((name for word in ("score", OVERALL) for name in names if _plain(name) == word), None)
     # Words like "label" or "gold" mean a score only where nothing says so more plainly.
     if overall is None:
-        overall = next((name for name in names if named_scale(name)[1] is not None and _is_score(name)), None)
+        overall = next((name for name in names if named_scale(name)[1] is not None and is_score(name)), None)
     if overall is None and not aspects and not raters and objects is None:
         overall = _best("score", names, origin if needed else None)
     if overall is not None or raters:

@@ -75,9 +75,8 @@ ROLES: dict[str, tuple[list[dict[str, Any]], list[tuple[str, str]]]] = {
 @pytest.mark.parametrize("role", ROLES)
 def test_the_first_hour(role: str, cli: Any, server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("JUDGESMITH_LM", "openai/fake")
-    monkeypatch.setenv("OPENAI_BASE_URL", server.base)
-    monkeypatch.setenv("OPENAI_API_KEY", "unused")
+    for name, value in (("JUDGESMITH_LM", "openai/fake"), ("OPENAI_BASE_URL", server.base), ("OPENAI_API_KEY", "x")):
+        monkeypatch.setenv(name, value)
     server.answer = lambda ask: f"Explanation: It says so.\nScore: {len(ask.last) * 37 % 101}"
     rows, commands = ROLES[role]
     table("labels.csv", rows)
@@ -85,5 +84,4 @@ def test_the_first_hour(role: str, cli: Any, server: Any, tmp_path: Path, monkey
     for command, words in commands:
         done = cli(*shlex.split(command))
         assert done.code == 0, f"{command}: {done.err}"
-        told = " ".join(done.out.split())
-        assert words in told, f"{command}: {done.out}"
+        assert words in " ".join(done.out.split()), f"{command}: {done.out}"

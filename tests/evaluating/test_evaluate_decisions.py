@@ -81,7 +81,7 @@ def test_pass_and_fail_is_told_in_the_words_of_a_team(cli: Any, tmp_path: Path) 
     path = passing(tmp_path)
     told = cli("evaluate", path, "--json", "--fail-under", "accuracy>=0.6").told
     (found,) = told["decisions"]
-    assert found["counts"] == [[16, 4, 0], [2, 18, 0]]
+    assert found["counts"] == [[16, 4, 0], [2, 18, 0]] and "from the column 'QA result'" in told["notes"][0]
     value = {name: figure[0] for name, figure in found["figures"].items()}
     assert value == pytest.approx(
         {"agreement": 34 / 40, "balanced": (16 / 20 + 18 / 20) / 2, "precision": 16 / 18, "recall": 16 / 20,

@@ -90,7 +90,6 @@ def _percent(e: Estimate) -> str:
 def decisions(data: Judged, how: EvaluationOptions) -> list[Decided]:
     """Of every judge and every aspect with pass and fail, where the judge decides, too, or is on people's scale."""
     made, documents = [], np.array(data.documents, dtype=object)
-    of = np.array(data.systems or (), dtype=object)
     binary = [aspect for aspect, kind in data.kinds.items() if kind == "binary"]
     for aspect, (judge, by_aspect) in itertools.product(binary, data.judges.items()):
         marks, given = data.marks[aspect], by_aspect.get(aspect, np.array([np.nan]))
@@ -99,8 +98,8 @@ def decisions(data: Judged, how: EvaluationOptions) -> list[Decided]:
             continue
         people, ours = _places(data.human[aspect], marks.levels), _places(given, marks.levels) if own is None else own
         both, systems = ~np.isnan(people) & ~np.isnan(ours), dict[str, tuple[Estimate, Estimate, int]]()
-        for name in dict.fromkeys(of.tolist()):
-            if (rows := both & (of == name)).any():
+        for name in dict.fromkeys(data.systems or ()):
+            if (rows := both & (np.array(data.systems, dtype=object) == name)).any():
                 *_, judged, rated = _figures(ours[rows], people[rows], documents[rows], how)
                 systems[name] = judged, rated, int(rows.sum())
         figures = dict(zip(FIGURES, _figures(ours[both], people[both], documents[both], how), strict=True))

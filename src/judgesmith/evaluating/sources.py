@@ -19,7 +19,7 @@ from ..conversation import parsed
 from ..datasets.loading import read_outputs
 from ..datasets.marks import Marks, folded, named_scale
 from ..datasets.meanings import likely_scores
-from ..datasets.records import OVERALL, Row, infer_scale, merge_groups, read_ratings, refuse_outliers
+from ..datasets.records import OVERALL, Row, infer_scale, is_score, merge_groups, read_ratings, refuse_outliers
 from ..datasets.sheet import Outputs as File
 from ..errors import LabelsError
 from ..rows import DERIVED
@@ -176,6 +176,9 @@ def read_people(joined: Judged, file: File, wanted: Sequence[str], scale: tuple[
                 f"{file.origin}: no column with human ratings was found; name it with --human COLUMN; "
                 + (f"it could be one of: {some(likely)}" if likely else f"the columns are: {some(file.names())}")
             )
+        column = file.columns.column_of(OVERALL)
+        if wanted == [OVERALL] and column and not file.compared and not is_score(column):
+            joined.notes.append(f"human ratings are taken from the column {column!r}; --human names another")
     for name in dict.fromkeys(known if "all" in wanted and "all" not in known else wanted):
         aspect = name if name in known else name.removeprefix("scores.")
         values, ratings, marks = human_ratings(file, name, aspect, known)
@@ -208,10 +211,8 @@ def human_ratings(
     if aspect in known:
         marks = file.columns.marks.get(aspect, Marks())
         if marks.unknown:
-            raise LabelsError(
-                f"{file.origin}, column {file.columns.column_of(aspect)!r}: the ratings are words of no known scale "
-                f"({some(marks.unknown)}); write them as numbers, the worst as 1"
-            )
+            what = f"{file.origin}, column {file.columns.column_of(aspect)!r}: the ratings are words of no known scale"
+            raise LabelsError(f"{what} ({some(marks.unknown)}); write them as numbers, the worst as 1")
         if aspect in file.problems:
             raise LabelsError(file.problems[aspect])
         values = [row.scores.get(aspect, math.nan) for row in rows]
