@@ -15,7 +15,6 @@ from ..signatures.values import Verdict
 if TYPE_CHECKING:
     from .judge import Judge
 
-#: What a row without a score counts.
 Failed: TypeAlias = Literal["mean", "raise"] | float
 
 

@@ -120,7 +120,8 @@ class Decision:
         return bool(self.place(percent)) if self.binary else None
 
     def __str__(self) -> str:
-        cuts = (f"{name} from {cut:.1f}" for name, cut in zip(self.names[1:], self.cuts, strict=True))
+        parts = zip(self.names[1:], self.cuts, (*self.cuts[1:], math.inf), strict=True)
+        cuts = (f"{name} from {cut:.1f}" if cut < after else f"{name} never" for name, cut, after in parts)
         return f"{self.names[0]}, {', '.join(cuts)} of 100"
 
 
