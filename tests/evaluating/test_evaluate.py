@@ -86,7 +86,7 @@ def test_a_scored_file_whole_and_without_a_system(run: Run, scored: Path) -> Non
     assert found["judges"]["mine"]["overall"]["system"]["spearman"]["n"] == 4
     other = as_json(run, scored, "--human", "score", "--new-systems")["judges"]["mine"]["score"]["pooled"]["spearman"]
     assert other["low"] < cell["low"] < cell["high"] < other["high"] and other["value"] == cell["value"]
-    assert "other systems" in run(scored, "--new-systems").stdout
+    assert "95% intervals over documents and systems" in run(scored, "--new-systems").stdout
 
 
 def test_a_csv_of_scores_gives_the_same_numbers(run: Run, scored: Path, tmp_path: Path) -> None:

@@ -128,7 +128,8 @@ def _intervals(result: MetaEvaluation) -> str:
     how = result.settings
     if not how["rounds"]:
         return "no intervals"
-    return f"{how['confidence']:.0%} intervals over documents, seed {how['seed']}"
+    other = " and systems" * how["new_systems"]
+    return f"{how['confidence']:.0%} intervals over documents{other}, seed {how['seed']}"
 
 
 # Terminal ------------------------------------------------------------------------------------------------------------

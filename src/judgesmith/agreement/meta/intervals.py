@@ -73,7 +73,7 @@ def bound(cell: Cell, aspect: Aspect, x: Vector, level: Level, coefficient: Coef
         cell.low, cell.high = ends
         cell.interval, cell.drawn = f"{cell.interval}, other systems", None
         if math.isnan(cell.low):
-            cell.reason = f"no interval for other systems: from {aspect.systems}, {FEWEST_SYSTEMS} are needed"
+            cell.reason = f"no interval for other systems: rows name {aspect.systems} of {FEWEST_SYSTEMS} at least"
 
 
 def _over_documents(cell: Cell, aspect: Aspect, x: Vector, level: Level, coefficient: Coefficient, how: How) -> None:
