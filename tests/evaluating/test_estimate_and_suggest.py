@@ -40,6 +40,7 @@ def test_estimate_gives_every_system(cli: Callable[..., Any], files: tuple[Path,
     assert unseen["systems"]["b"]["n_human"] == 9
     chosen = [label | {"chosen_by": "suggest" if i < 6 else "random"} for i, label in enumerate(lines(files[1]))]
     drawn = cli("estimate", files[0], "--human", write(files[1], chosen), "--json").json
+    assert "6 of the rows were chosen by" in cli("evaluate", files[1], files[0], "--rounds", 0).out.replace("\n", " ")
     assert drawn["systems"]["b"]["n_human"] == 7 and any("6 human scores of rows" in note for note in drawn["notes"])
     assert "\x1b" not in cli("estimate", files[0], "--human", files[1]).out
 

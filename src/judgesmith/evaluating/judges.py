@@ -115,6 +115,10 @@ def read_judged(sources: Sequence[str], wanted: Wanted) -> Judged:
             f"{len(joined.seen)} of the rows were used to compile the judge; agreement on them says little. Leave them "
             "out with --unseen"
         )
+    if chosen := sum(row.suggested for row in joined.rows):
+        joined.notes.append(
+            f"{chosen} of the rows were chosen by `suggest`: agreement on them is not that on rows drawn at random"
+        )
     return joined
 
 
