@@ -325,7 +325,9 @@ class ReadingsJudge(DirectScorer):
         self.load_fitted("head", head.data(model).model_dump(mode="json"))
 
     def fitted(self) -> dict[str, Any]:
-        return {} if self.head is None else {"head": self.head.data(self.head_model).model_dump(mode="json")}
+        # Judges that were saved before there were limits keep their fingerprints.
+        data = None if self.head is None else self.head.data(self.head_model)
+        return {} if data is None else {"head": data.model_dump(mode="json", exclude_defaults=True)}
 
     def load_fitted(self, name: str, data: Any) -> None:
         if name != "head":

@@ -142,8 +142,7 @@ def test_rows_that_were_chosen_are_learnt_from_and_not_measured_on(drawn: int) -
         assert any(any(fold.heldout.suggested) for fold in group_folds(labels, k=4))
         return
     assert len(split.heldout) == {20: 10, 8: 5}[drawn] == 40 - len(split.train) and not any(split.heldout.suggested)
-    folds = group_folds(labels, k=4)
-    assert sum(len(fold.heldout) for fold in folds) == drawn and min(len(fold.train) for fold in folds) == 30
+    assert sum(len(fold.heldout) for fold in group_folds(labels, k=4)) == drawn
 
 
 def test_a_shared_group_is_named() -> None:

@@ -392,12 +392,13 @@ def test_the_same_seed_gives_the_same_artifact_and_another_one_another_split(
 # -- the report -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("chosen", [24, 48])
-def test_rows_that_suggest_chose_are_told(chosen: int, compiled: Compiled, labels: Labels) -> None:
+@pytest.mark.parametrize(
+    ("chosen", "told"), [(24, "12 rows that were drawn otherwise"), (48, "12 of the 12 rows that")]
+)
+def test_rows_that_suggest_chose_are_told(chosen: int, told: str, compiled: Compiled, labels: Labels) -> None:
     rows = tuple(replace(row, suggested=n < chosen) for n, row in enumerate(labels.rows))
     judge, report = compiled(replace(labels, rows=rows), optimizer="none")
-    (note,) = [note for note in report.notes if "`suggest`" in note]
-    assert ("rest on 12 rows that were drawn otherwise" in note) == (chosen == 24)
+    assert any(told in note for note in report.notes)
     assert judge.sureness is not None and judge.sureness.rows == {24: 24, 48: 48}[chosen]
 
 

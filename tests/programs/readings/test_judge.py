@@ -74,7 +74,9 @@ def test_until_it_is_fitted_it_is_the_direct_score(scripted: MakeScripted, plant
     ],
 )
 def test_a_score_is_the_heads_on_its_scale(head: LinearHead, percents: list[float], lm: LanguageModel) -> None:
-    found = list(fitted(head, lm=lm).score_many(ROWS))
+    judge = fitted(head, lm=lm)
+    assert ("limits" in judge.fitted()["head"]) == bool(head.limits)  # fingerprints of those without stay as they were
+    found = list(judge.score_many(ROWS))
     assert [v.percent for v in found] == pytest.approx(percents)
     unlike = ("unlike the rows that its weights were learnt from: assistant.mean",)  # -50 is within 50 of -40
     assert [v.notes for v in found] == ([unlike, (), unlike] if head.limits else [(), (), ()])
