@@ -392,9 +392,7 @@ def test_the_same_seed_gives_the_same_artifact_and_another_one_another_split(
 # -- the report -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("chosen", "told"), [(24, "12 rows that were drawn otherwise"), (48, "12 of the 12 rows that")]
-)
+@pytest.mark.parametrize(("chosen", "told"), [(24, "12 rows that were drawn"), (48, "12 of the 12 rows")])
 def test_rows_that_suggest_chose_are_told(chosen: int, told: str, compiled: Compiled, labels: Labels) -> None:
     rows = tuple(replace(row, suggested=n < chosen) for n, row in enumerate(labels.rows))
     judge, report = compiled(replace(labels, rows=rows), optimizer="none")
