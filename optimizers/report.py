@@ -148,7 +148,7 @@ class CompileReport:
         names = [*(["Q"] if by.name != "q" else []), "Pearson", "Spearman", "Kendall"]
         numbers = [Column(name, ".2f") for name in (by.label, *names)]
         spoken_of = "other documents and systems" if self.heldout.new_systems else "other documents"
-        title = f"Agreement with people on {self.heldout_rows} rows ({how}; intervals speak of {spoken_of})"
+        title = f"Agreement with people on {self.heldout_rows} rows ({how}; intervals: {spoken_of})"
         made = Table(["judge", *numbers, Column("rows", "d"), Column("failed", "d")], title)
         lines = (("no model: surface", self.surface), ("zero-shot", self.zero_shot), ("compiled", self.heldout))
         for name, agreement in lines:
