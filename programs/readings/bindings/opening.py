@@ -120,7 +120,7 @@ def _served(lm: LanguageModel) -> Opened:
         own = f", or Ollama's own file of it: --reader ollama/{model}" if is_ollama(lm.name) else ""
         raise ModelError(
             f"{lm.name} does not say how likely a text is; let a small local model read the rows beside it: "
-            f"--reader local/qwen2.5-0.5b{own}"
+            f"--reader local/qwen2.5-0.5b{own}, or none: --reader none"
         )
     reader = ServedReader(base, model, key=lm.connection.api_key or "")
     try:
