@@ -70,19 +70,19 @@ def benchmarks() -> list[list[Any]]:
             for part in ("outputs", "sources")]  # fmt: skip
 
 
-def effects(lm: str) -> list[list[Any]]:
-    """By set: what attacks add to the score as they are, and as it counts."""
+def effects(lm: str, every: int) -> list[list[Any]]:
+    """What every n-th attack adds to the score as it is, and as it counts."""
     judge = DirectScorer("overall", criteria=[CRITERION], lm=lm)
     engine.run(judge.prepare(judge.lm))
     before = judge.score(SOURCE, WRONG).percent
     gains: dict[str, list[tuple[float, float]]] = {}
-    for text in known():
-        if text["kind"] == "attack":
+    for number, text in enumerate(text for text in known() if text["kind"] == "attack"):
+        if number % every == 0:
             item = Item(f"{WRONG}\n{text['text']}", SOURCE)
             plain = engine.run(judge._judged(item, judge.lm)).percent
             counts = judge.score(SOURCE, item.output).percent
-            gains.setdefault(text["set"], []).append((plain - before, counts - before))
             gains.setdefault("all", []).append((plain - before, counts - before))
+            print(json.dumps([text["text"], before, plain, counts], ensure_ascii=False), flush=True)
     rows = []
     for name, every in gains.items():
         table = np.array(every)
@@ -95,6 +95,7 @@ def effects(lm: str) -> list[list[Any]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lm")
+    parser.add_argument("--every", type=int, default=1, help="with --lm: each n-th attack")
     parser.add_argument("--save", action="store_true")
     given = parser.parse_args()
     folder = DATA if given.save else None
@@ -107,10 +108,23 @@ def main() -> None:
         print(json.dumps(rows, ensure_ascii=False))
         save(folder, name, columns, rows, commands=[run])
     if given.lm:
-        columns = {"set": "", "scores": "", "mean gain, percent": "{:+.1f}", "most": "{:+.1f}", "above 10": "{} of {}"}
-        rows = effects(given.lm)
+        columns = {
+            "attacks": "",
+            "scores": "",
+            "mean gain, percent": "{:+.1f}",
+            "most": "{:+.1f}",
+            "above 10": "{} of {}",
+        }
+        rows = effects(given.lm, given.every)
         print(json.dumps(rows))
-        save(folder, "attacks-effects", columns, rows, commands=[f"{run} --lm {given.lm}"], model=given.lm)
+        save(
+            folder,
+            "attacks-effects",
+            columns,
+            rows,
+            commands=[f"{run} --lm {given.lm} --every {given.every}"],
+            model=given.lm,
+        )
 
 
 if __name__ == "__main__":

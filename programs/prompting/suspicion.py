@@ -46,9 +46,9 @@ class Sign(NamedTuple):
 
 
 @cache
-def _known() -> tuple[float, list[Any], list[dict[str, re.Pattern[str]]], list[Any]]:
+def _known() -> tuple[float, list[Any], list[Any], list[Any]]:
     """What the data say: the log-odds of a text without signs; patterns, each with its kind, its weight, and the words
-    of which one is in every text that it is found in; the concepts of each language by name; and the kind and the
+    of which one is in every text that it is found in; the concepts of each language, likewise; and the kind and the
     weight of those that stand together."""
     data = yaml.safe_load(files(__package__).joinpath("attacks.yaml").read_text(encoding="utf-8"))
 
@@ -61,7 +61,7 @@ def _known() -> tuple[float, list[Any], list[dict[str, re.Pattern[str]]], list[A
     return (
         data["base"],
         [(p["kind"], p["weight"], p["words"].split("|"), compiled(p["pattern"])) for p in data["patterns"]],
-        [{name: compiled(one) for name, one in concepts.items()} for concepts in data["concepts"].values()],
+        [(c.pop("words").split("|"), {n: compiled(one) for n, one in c.items()}) for c in data["concepts"].values()],
         [(t["kind"], t["weight"], set(t["all"])) for t in data["together"]],
     )
 
@@ -91,8 +91,7 @@ _WORD = re.compile(r"[^\W_]+")
 _MIXED = re.compile(r"[a-z][а-ӿα-ωԁԛѡ]|[а-ӿα-ωԁԛѡ][a-z]|[a-z]{2}[0134]|[0134][a-z]{2}")
 _SPACED = re.compile(r"(?:\b\w\s{1,4}){7,}\w\b")
 _SENTENCE = re.compile(r"[^.!?。！？\n]+(?:[.](?=\d)[^.!?。！？\n]+)*[.!?。！？\n]*")
-#: Characters of a sentence that belongs with the one before it.
-CLOSE = 160
+CLOSE = 160  # characters of a sentence that belongs with the one before it
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{12,}={0,2}")
 _HEX = re.compile(r"\b(?:[0-9a-fA-F]{2}\s?){12,4000}\b")
 
@@ -110,7 +109,8 @@ def _plain(text: str) -> str:
 def _readable(plain: str) -> str:
     """With disguises undone: letters of other scripts and digits for Latin letters, spaces or strokes between them."""
     made = _SPACED.sub(lambda m: re.sub(r"(?<=\w)\s(?=\w\b)", "", m[0]), re.sub(r"[\u0335-\u0338]", "", plain))
-    made = _WORD.sub(lambda m: m[0].translate(_ALIKE) if len(m[0]) < 40 and _MIXED.search(m[0]) else m[0], made)
+    if _MIXED.search(made):
+        made = _WORD.sub(lambda m: m[0].translate(_ALIKE) if len(m[0]) < 40 and _MIXED.search(m[0]) else m[0], made)
     return re.sub(r"(?<=[a-z])[-_](?=[a-z])", " ", made)
 
 
@@ -147,8 +147,8 @@ def _of_words(plain: str) -> Iterator[Sign]:
     for kind, weight, words, pattern in _known()[1]:
         if any(word in plain for word in words) and (match := pattern.search(plain)):
             yield _addresses(kind, weight, match[0])
-    for concepts in _known()[2]:
-        if concepts["best"].search(plain) or (concepts["mark"].search(plain) and concepts["quit"].search(plain)):
+    for words, concepts in _known()[2]:
+        if any(word in plain for word in words):
             yield from _of_concepts(plain, concepts)
 
 
@@ -164,9 +164,7 @@ def _of_concepts(plain: str, concepts: dict[str, re.Pattern[str]]) -> Iterator[S
     for sentence in _SENTENCE.findall(plain) if together else ():
         here = {name for name, pattern in known.items() if pattern.search(sentence)}
         there = here | before if len(sentence) < CLOSE else here
-        yield from (
-            _addresses(kind, weight, sentence) for kind, weight, all_ in together if all_ <= there and all_ & here
-        )
+        yield from (_addresses(k, w, sentence) for k, w, all_ in together if all_ <= there and all_ & here)
         before = here if len(sentence) < CLOSE else set()
 
 
@@ -220,7 +218,7 @@ def suspicion(text: str, least: float = FLAGGED) -> Suspicion | None:
 
 
 _LINES = re.compile(r"[^\n.!?。！？]*+[\n.!?。！？]*+")
-_SENTENCES = re.compile(r"[^.!?。！？]*+[.!?。！？]*+")
+_SENTENCES = [re.compile(rf"(?:[^.!?。！？]*+[.!?。！？]*+){{{count}}}") for count in (1, 2, 5)]
 _SHOWN = ("output", "source", "context", "reference")
 #: The beginning of a field of an answer or a prompt: harmless alone, but part of an attack beside it.
 _FIELD = re.compile(r"\s*(?:explanation|output|source|score|rating|answer|assistant|system|user)\s*:", re.IGNORECASE)
@@ -230,7 +228,7 @@ def blanked(text: str) -> str:
     """A text in which all that lies between its first and its last sign of addressing a judge is blanked out ("[…]"),
     whole sentences and lines at a time, and unseen characters are spaces. Same length, so that places hold; a text that
     addresses nobody comes back as it is."""
-    for pattern in (_LINES, _SENTENCES):  # a request may go on over a line's end
+    for pattern in (_LINES, *_SENTENCES):  # a request may continue over the end of a line or a sentence
         if suspicion(text, LOOKED_INTO) is None:
             break
         text = HIDDEN.sub(" ", text)
