@@ -137,10 +137,7 @@ def signs(text: str) -> list[Sign]:
         found += (Sign("code", s.weight + 1, f"{s.about}, in code") for s in _of_words(_plain(said)) if s.weight > 2)
     if not text.isascii():
         found += _of_writing(text)
-    strongest: dict[str, Sign] = {}
-    for sign in sorted(found, key=lambda sign: abs(sign.weight)):
-        strongest[sign.kind] = sign
-    return list(strongest.values())
+    return list({sign.kind: sign for sign in sorted(found, key=lambda sign: abs(sign.weight))}.values())
 
 
 def _of_words(plain: str) -> Iterator[Sign]:
@@ -234,6 +231,10 @@ def blanked(text: str) -> str:
         text = HIDDEN.sub(" ", text)
         pieces = pattern.findall(text)
         strong = [any(sign.weight >= 2 for sign in signs(piece)) for piece in pieces]
+        alone = [suspicion(piece) is None for piece in pieces]
+        for i in range(len(pieces) - 1):  # two that only together are a request
+            if alone[i] and alone[i + 1] and suspicion(pieces[i] + pieces[i + 1]):
+                strong[i] = strong[i + 1] = True
         marked = [i for i, piece in enumerate(pieces) if strong[i] or _FIELD.match(piece)]
         if any(strong):
             last = marked[-1] + 1
