@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from ...agreement.conformal import coverage_of, deferred
+from ...agreement.conformal import deferred
 from ...agreement.estimation import estimate
 from ...agreement.objectives import Q, Rows
 from ...datasets.loading import read_labels
@@ -223,7 +223,7 @@ def sureness(task: StrongTask, labels: int, draws: int) -> list[float]:
             assert sure is not None
             reach = [sure.interval(p, s, scale) for p, s in zip(percents[left].tolist(), given.tolist(), strict=True)]
             low, high = (np.array([getattr(one, end) for one in reach if one]) for end in ("low", "high"))
-            row += [coverage_of(low, high, rest), float(np.mean(high - low))]
+            row += [float(np.mean((low - 1e-9 <= rest) & (rest <= high + 1e-9))), float(np.mean(high - low))]
             if percents is task.own:
                 off, expected = np.abs(given - rest), [one.error for one in reach if one]
                 errors = [off.mean(), *(off[~deferred(expected, share)].mean() for share in SHARES)]

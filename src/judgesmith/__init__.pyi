@@ -30,7 +30,6 @@ from .optimizers.front import compile as compile
 from .optimizers.search.few_shot import LabeledFewShot as LabeledFewShot
 from .optimizers.search.optuna import OptunaSearch as OptunaSearch
 from .optimizers.search.proposals import GEPASearch as GEPASearch
-from .optimizers.search.proposals import MIPROSearch as MIPROSearch
 from .optimizers.search.random import CorrelationRandomSearch as CorrelationRandomSearch
 from .programs.active_critic.critic import ActiveCritic as ActiveCritic
 from .programs.active_critic.task import TaskInference as TaskInference

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import judgesmith as js
 from judgesmith.cli.main import app
-from judgesmith.errors import LabelsError, OptionError
+from judgesmith.errors import LabelsError, ModelError, OptionError
 from judgesmith.programs.readings.bindings.columns import Column
 from judgesmith.serving.forms import RowIn
 
@@ -72,7 +72,7 @@ def test_an_empty_cell_is_a_failure_and_a_missing_column_stops_compiling(tmp_pat
     assert math.isnan(verdict.score) and verdict.failure == "column 'gpt4' is empty in this row"
     with pytest.raises(LabelsError, match=r"labels.jsonl, row 1: there is no column 'gpt5'"):
         js.compile(js.ReadingsJudge(signals=["gpt5"]), labels)
-    with pytest.raises(OptionError, match="no language model"):
+    with pytest.raises(ModelError, match="no language model"):
         js.compile(js.DirectScorer("fluency"), labels)
 
 

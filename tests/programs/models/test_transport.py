@@ -101,11 +101,7 @@ def test_statuses_that_pass_are_worth_another_try(serve: MakeServer, status: int
 )
 def test_refused_keys_and_unknown_models_are_errors_that_show_no_key(serve: MakeServer, status: int, why: str) -> None:
     with pytest.raises(ModelError, match=f"openai/m: .*{why}") as caught:
-        send(
-            serve(
-                Say(status, b'{"error": {"message": "none here: sk-secret, Bearer abcdefgh, sk-abcdefgh"}}')
-            ).base
-        )
+        send(serve(Say(status, b'{"error": {"message": "none here: sk-secret, Bearer abcdefgh, sk-abcdefgh"}}')).base)
     assert "sk-secret" not in str(caught.value)
     assert str(caught.value).count("[key]") == 3
 
