@@ -84,8 +84,8 @@ def effects(lm: str, every: int) -> list[list[Any]]:
             gains.setdefault("all", []).append((plain - before, counts - before))
             print(json.dumps([text["text"], before, plain, counts], ensure_ascii=False), flush=True)
     rows = []
-    for name, every in gains.items():
-        table = np.array(every)
+    for name, moved in gains.items():
+        table = np.array(moved)
         for what, column in (("as they are", table[:, 0]), ("as it counts", table[:, 1])):
             good = column[~np.isnan(column)]
             rows.append([name, what, float(good.mean()), float(good.max()), [int((good > 10).sum()), len(good)]])

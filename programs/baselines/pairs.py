@@ -227,7 +227,7 @@ class PairS(ComparingJudge):
             documents.setdefault(_document(row, item, place), []).append(place)
             item, said = guarded(item)
             items.append(item)
-            suspicious.append(said and f"{said}; judged without")
+            suspicious.append(None if said is None else f"{said}; judged without")
         in_flight = concurrency or (1 if lm.embedded else lm.concurrency)
         slots = asyncio.Semaphore(in_flight)
 

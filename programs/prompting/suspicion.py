@@ -256,7 +256,8 @@ def guarded(item: Item, least: float = FLAGGED) -> tuple[Item, Suspicion | None]
     if not found:
         return item, None
     name, said = max(found.items(), key=lambda one: one[1].probability)
-    safe = replace(item, **{name: blanked(getattr(item, name)) for name in found})
+    changed: dict[str, Any] = {name: blanked(getattr(item, name)) for name in found}
+    safe = replace(item, **changed)
     return safe, Suspicion(said.probability, f"the {name} {said.about}")
 
 

@@ -190,7 +190,7 @@ def _rows(source: Path, judge: Judge, columns: Mapping[str, str] | None, limit: 
     if compared is not None and part is not None:
         raise OptionError("rows of two outputs each are scored without --part")
     every: Rows = iter_rows(source, columns=columns) if compared is None else iter(compared)
-    rows = itertools.islice(every, limit)
+    rows: Rows = itertools.islice(every, limit)
     if judge.columns():
         rows = ((row, record) for row, record in rows if all(numbers_of(judge, r, source.name) for r in _outputs(row)))
     return rows if part is None else part.of(rows)
