@@ -12,7 +12,8 @@ import pytest
 from scripts import script
 
 from judgesmith.experiments.bench import commands
-from judgesmith.experiments.bench.commands import save, without_folders
+from judgesmith.experiments.bench.commands import without_folders
+from judgesmith.experiments.studies.saving import save
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted((ROOT / "experiments/results").glob("*.md"))

@@ -10,17 +10,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from judgesmith.experiments.studies.paper import SIGNS, read
+from judgesmith.experiments.studies.saving import save
 
 Rows = tuple[dict[str, str], list[list[Any]]]
 Found = Mapping[str, Any]
@@ -97,50 +95,6 @@ def parts(words: Sequence[str]) -> Iterator[list[str]]:
 def without_folders(words: Sequence[str]) -> str:
     """A command without folders of this machine."""
     return shlex.join(Path(word).name if Path(word).is_absolute() else word for word in words)
-
-
-def save(
-    folder: Path | None,
-    name: str,
-    columns: Mapping[str, str],
-    rows: Sequence[Sequence[Any]],
-    *,
-    commands: Sequence[str],
-    **about: str | int,
-) -> None:
-    """Write `folder/name.json`; nothing without a folder.
-
-    columns: titles with the format of their numbers, such as "{:.2f} [{:.2f}, {:.2f}]". rows: a cell a column, which is
-    a text, a number, the numbers of one format, or None where there is none; NaN is None. commands: what was run.
-    about: model, seed, notes.
-    """
-    if folder is None:
-        return
-    if wrong := [row for row in rows if len(row) != len(columns)]:
-        raise ValueError(f"{name}: a row of {len(wrong[0])} cells for {len(columns)} columns")
-    head = {
-        "commands": list(commands),
-        "date": datetime.now(UTC).date().isoformat(),
-        "versions": {one: version(one) for one in ("judgesmith", "numpy", "scipy")},
-        **about,
-        "columns": dict(columns),
-    }
-    lines = ",\n  ".join(json.dumps(_plain(row), ensure_ascii=False, allow_nan=False) for row in rows)
-    text = json.dumps(head, indent=1, ensure_ascii=False).removesuffix("\n}")
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.json").write_text(f'{text},\n "rows": [\n  {lines}\n ]\n}}\n', encoding="utf-8")
-
-
-def _plain(value: Any) -> Any:
-    """Lists, texts, None and Python's numbers of six digits."""
-    if isinstance(value, str) or value is None:
-        return value
-    if isinstance(value, Sequence):
-        return [_plain(part) for part in value]
-    number = float(value)
-    if math.isnan(number):
-        return None
-    return int(number) if number.is_integer() and not isinstance(value, float) else float(f"{number:.6g}")
 
 
 def main() -> None:

@@ -32,8 +32,8 @@ from ...programs.readings.judge import DIRECT, ReadingsJudge, table_of
 from ...programs.readings.kinds import SIGNAL
 from ...running.settings import read_yaml
 from ...signatures.values import Scale
-from ..bench.commands import save
 from .experience import FEWEST_LEFT, TaskSpec, located, spread
+from .saving import save
 
 SIZES = (8, 20, 40, 80)
 MAIN = 40

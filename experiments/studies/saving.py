@@ -1,0 +1,55 @@
+"""A table of results as JSON: what `python docs/tables.py` writes into experiments/results/*.md."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+
+def save(
+    folder: Path | None,
+    name: str,
+    columns: Mapping[str, str],
+    rows: Sequence[Sequence[Any]],
+    *,
+    commands: Sequence[str],
+    **about: str | int,
+) -> None:
+    """Write `folder/name.json`; nothing without a folder.
+
+    columns: titles with the format of their numbers, such as "{:.2f} [{:.2f}, {:.2f}]". rows: a cell a column, which is
+    a text, a number, the numbers of one format, or None where there is none; NaN is None. commands: what was run.
+    about: model, seed, notes.
+    """
+    if folder is None:
+        return
+    if wrong := [row for row in rows if len(row) != len(columns)]:
+        raise ValueError(f"{name}: a row of {len(wrong[0])} cells for {len(columns)} columns")
+    head = {
+        "commands": list(commands),
+        "date": datetime.now(UTC).date().isoformat(),
+        "versions": {one: version(one) for one in ("judgesmith", "numpy", "scipy")},
+        **about,
+        "columns": dict(columns),
+    }
+    lines = ",\n  ".join(json.dumps(_plain(row), ensure_ascii=False, allow_nan=False) for row in rows)
+    text = json.dumps(head, indent=1, ensure_ascii=False).removesuffix("\n}")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.json").write_text(f'{text},\n "rows": [\n  {lines}\n ]\n}}\n', encoding="utf-8")
+
+
+def _plain(value: Any) -> Any:
+    """Lists, texts, None and Python's numbers of six digits."""
+    if isinstance(value, str) or value is None:
+        return value
+    if isinstance(value, Sequence):
+        return [_plain(part) for part in value]
+    number = float(value)
+    if math.isnan(number):
+        return None
+    return int(number) if number.is_integer() and not isinstance(value, float) else float(f"{number:.6g}")
