@@ -78,8 +78,8 @@ def _score(rows: Path, judge_file: Path, lm: str) -> Path:
             flagged += [row.id] * bool(verdict.suspicious)
         if flagged:
             out.print(
-                f"\n[yellow]{', '.join(map(escape, flagged))} addresses the judge: what asks for a score was left out "
-                "of the prompt, and the row is flagged for a person to look at.[/yellow]"
+                f"\n[yellow]{', '.join(map(escape, flagged))} addresses the judge: it was judged with and without "
+                "what asks for a score, and is flagged for a person to look at.[/yellow]"
             )
         write_whole(page, render(read_scored(scored)))
     return page
