@@ -1,4 +1,4 @@
-"""How fast judging is, how much memory it takes, and how much of a prompt a local model need not compute again.
+"""How fast judging is.
 
     python experiments/bench/scoring.py [--json] [--rows 1000] [--latency-ms 50] [--in-flight 64]
 
@@ -19,24 +19,20 @@ import gc
 import json
 import logging
 import statistics
-import subprocess
 import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import aiohttp
 import dspy
 import orjson
 
-from judgesmith.errors import JudgesmithError
 from judgesmith.experiments.bench.loopback import loopback
 from judgesmith.programs.active_critic.critic import ActiveCritic
-from judgesmith.programs.models import engine
-from judgesmith.programs.models.lm import Connection, Sampling, language_model
+from judgesmith.programs.models.lm import Connection, language_model
 from judgesmith.programs.models.transport import OpenAIStyle, Request
 from judgesmith.programs.prompting.predict import JudgePredict
 from judgesmith.signatures.judging import ScoreOverall
@@ -237,45 +233,6 @@ def measure(base: str, count: int, in_flight: int, repetitions: int, say: Callab
     }
 
 
-# -- memory
-
-
-def peak_mb() -> float:
-    """The largest resident size of this process so far, in MB (10^6 bytes)."""
-    status = Path("/proc/self/status")
-    if status.exists():  # getrusage would count the parent's size from before exec
-        for line in status.read_text(encoding="ascii", errors="replace").splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024 / 1e6
-    import resource
-
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most / 1e6 if sys.platform == "darwin" else most * 1024 / 1e6
-
-
-def memory_of(base: str, count: int, in_flight: int) -> float:
-    """Peak memory in MB of a fresh process that scores `count` rows from a generator and drops the verdicts."""
-    command = [
-        sys.executable, str(Path(__file__).resolve()), "--memory-of", base, "--rows", str(count),
-        "--in-flight", str(in_flight),
-    ]  # fmt: skip
-    return float(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
-
-
-# -- llama.cpp's cache of prompt beginnings
-
-
-def prefix_share(name: str, count: int) -> float:
-    """The share of prompt tokens that llama.cpp did not compute again, over `count` rows with four demonstrations."""
-    lm = language_model(name, sampling=Sampling(max_tokens=12), connection=Connection(cache=False))
-    judge = make_judge(lm, explain="none")
-    engine.run(judge.prepare(lm))
-    before = lm.meter.usage
-    deque(judge.score_many(rows(count), progress=False), maxlen=0)
-    spent = lm.meter.usage - before  # without the probe
-    return spent.prefix_tokens / max(spent.prompt_tokens, 1)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="end with one JSON object")
@@ -283,14 +240,7 @@ def main() -> None:
     parser.add_argument("--latency-ms", type=float, default=50.0)
     parser.add_argument("--in-flight", type=int, default=64)
     parser.add_argument("--repetitions", type=int, default=3)
-    parser.add_argument("--large-rows", type=int, default=100_000, help="rows of the larger memory run; 0: none")
-    parser.add_argument("--local", default="local/smollm2-135m", help="local/NAME for the prefix cache, or none")
-    parser.add_argument("--memory-of", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.memory_of:
-        run_ours(judge_at(options.memory_of, options.in_flight), options.rows, options.in_flight)
-        print(peak_mb())
-        return
 
     def say(line: str) -> None:
         print(line, file=sys.stderr if options.json else sys.stdout, flush=True)
@@ -310,23 +260,6 @@ def main() -> None:
     for name in ("dspy_parallel", "dspy_same_messages", "raw"):
         result[f"ours_vs_{name}"] = round(ours.rows_per_second / speeds[name].rows_per_second, 2)
         say(f"  ours / {name}: {result[f'ours_vs_{name}']:.2f}")
-
-    result["peak_mb_1k"] = result["peak_mb_100k"] = result["prefix_cached_share"] = None
-    if options.large_rows:
-        say("Memory: peak of a fresh process, rows from a generator, verdicts dropped, 0 ms latency")
-        with loopback(latency_ms=0) as base:
-            for name, count in (("peak_mb_1k", 1000), ("peak_mb_100k", options.large_rows)):
-                result[name] = round(memory_of(base, count, options.in_flight), 1)
-                say(f"  {count} rows: {result[name]:.0f} MB")
-        result["large_rows"] = options.large_rows
-    if options.local != "none":
-        say(f"Prefix cache: {options.local}, 40 rows, 4 demonstrations")
-        try:
-            result["prefix_cached_share"] = round(prefix_share(options.local, 40), 3)
-            say(f"  {result['prefix_cached_share']:.1%} of the prompt tokens came from the cache")
-        except JudgesmithError as error:
-            result["prefix_cached_skipped"] = str(error)
-            say(f"  skipped: {error}")
     if options.json:
         print(json.dumps(result))
 
