@@ -227,6 +227,12 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         made.meter = Meter()
         return made
 
+    def through(self, wrap: Callable[[Transport], Transport]) -> Self:
+        """The same model, cache and meter, reached by what `wrap` makes of its transport."""
+        made = copy.copy(self)
+        made._transport = wrap(self._transport)
+        return made
+
     # -- as DSPy's modules call it
 
     def launch(self, launch_kwargs: Any = None) -> None:
@@ -535,7 +541,7 @@ def price(name: str, reply: Reply) -> float | None:
     rates = _rates(name)
     if rates is None:
         return None
-    return reply.prompt_tokens * rates[0] + reply.completion_tokens * rates[1]
+    return (reply.prompt_tokens * rates[0] + reply.completion_tokens * rates[1]) * (1.0 - reply.discount)
 
 
 @cache

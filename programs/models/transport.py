@@ -45,7 +45,8 @@ class TokenChoice:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A model's answer. `tokens` is None where the model gave no log-probabilities."""
+    """A model's answer. tokens: None where the model gave no log-probabilities. discount: the share of the price that
+    it was spared."""
 
     text: str
     tokens: tuple[TokenChoice, ...] | None = None
@@ -53,6 +54,7 @@ class Reply:
     completion_tokens: int = 0
     prefix_tokens: int = 0
     finish: str = ""
+    discount: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from ..cli.commands import Command, Json, Reach, Rows, argument, flag
 from ..errors import OptionError
+from ..parts import plugin
 from ..running.limits import Limits
 
 if TYPE_CHECKING:
@@ -41,6 +43,11 @@ class Score(Command, Rows, Reach, Limits, Json):
         ge=0,
         le=1,
     )
+    batch: bool = flag(
+        False,
+        "Ask openai/… and anthropic/… through their batch interface: answers within a day for half the price. For "
+        "judges of one call a row. What was sent is noted in OUTPUT.batches.jsonl; the same command resumes.",
+    )
     raw: bool = flag(False, "Keep the model's own words with every row.")
     part: str | None = flag(
         None,
@@ -69,12 +76,18 @@ class Score(Command, Rows, Reach, Limits, Json):
             raise OptionError("--defer works on .jsonl outputs; name the output .jsonl")
         if part and self.defer is not None:
             raise OptionError("--defer compares all rows; join the parts, then give it in a run without --part")
+        if self.batch and (self.max_calls or self.max_cost):
+            raise OptionError(
+                "--batch sends all requests at once, so --max-calls and --max-cost stop nothing; use --limit"
+            )
         existing: Existing = "overwrite" if self.overwrite else "retry failed" if self.retry_failed else "continue"
         limits, where, limit = self.limits(), self.connection(), self.limit
         roles = roles_for(path, self.roles(), self.judge)
         with quiet():
             if self.dry_run:
                 planned = plan(self.judge, self.lm, where, path, columns=roles, limit=limit, part=part)
+                if self.batch:
+                    planned = replace(planned, cost=planned.cost and planned.cost / 2, seconds=24 * 3600.0)
                 print_json(planned.to_dict()) if self.as_json else out.print(str(planned), markup=False, soft_wrap=True)
                 return 0
             total = count_rows(path)
@@ -84,6 +97,9 @@ class Score(Command, Rows, Reach, Limits, Json):
                 if self.defer is not None and made.sureness is None:
                     raise OptionError("--defer needs a judge that knows how sure it is; compile it again from labels")
                 run = Run(made, Path(target), self.raw, watch, limits, any_server=self.any_server)
+                if self.batch:
+                    begun = plugin("scoring", "batch")
+                    run.ahead = begun(made, where, run.output, again=self.retry_failed, watch=watch)
                 summary = score_file(run, path, columns=roles, limit=limit, part=part, existing=existing)
             left = None if self.defer is None else mark_deferred(Path(target), self.defer)
             data = summary.to_dict() | {"output": target, "deferred": left}

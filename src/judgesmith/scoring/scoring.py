@@ -7,7 +7,7 @@ import json
 import math
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -117,6 +117,8 @@ class Run:
     summary: ScoreSummary = field(default_factory=ScoreSummary)
     any_server: bool = False
     """Rows that are there may come from the same model at another address."""
+    ahead: Callable[[list[Any]], None] | None = None
+    """Is given all rows that are to be judged before the first of them is (`--batch`)."""
     mark: str = ""
     server: str = ""
     known: Seen = field(default_factory=Seen)
@@ -253,7 +255,7 @@ def _resume(run: Run, rows: Rows, growing: Path, exists: bool) -> None:
     held: list[dict[str, Any]] = []
     with Journal(growing, what=OURS_IN_WORDS, overwrite=not exists) as journal:
         try:
-            for row, record, verdict in _judged(run.judge, rows):
+            for row, record, verdict in _judged(run, rows):
                 held.append(run.made(row, record, verdict))
                 if verdict.failure is None or len(held) >= MOST_HELD:
                     journal.write(*held)
@@ -284,7 +286,7 @@ def _retry_failed(run: Run, rows: Rows, growing: Path) -> None:
 
     with replacing(growing) as journal:
         first, second = itertools.tee(paired())
-        verdicts = _judged(run.judge, ((row, record) for old, row, record in first if not is_kept(old)))
+        verdicts = _judged(run, ((row, record) for old, row, record in first if not is_kept(old)))
         for old, _, _ in second:
             if old is not None and is_kept(old):
                 journal.write(old)
@@ -304,7 +306,12 @@ def _paired(run: Run, rows: Rows, growing: Path) -> Iterator[tuple[dict[str, Any
         yield old, *_same(run, old, next(rows, None))
 
 
-def _judged(judge: Judge, rows: Rows) -> Iterator[tuple[Row, dict[str, Any], Verdict]]:
+def _judged(run: Run, rows: Rows) -> Iterator[tuple[Row, dict[str, Any], Verdict]]:
+    judge = run.judge
+    if run.ahead is not None:
+        every = list(rows)
+        run.ahead([side for row, _ in every for side in _outputs(row)])
+        rows = iter(every)
     under_way: deque[tuple[Any, dict[str, Any]]] = deque()
 
     def taken() -> Iterator[Row]:

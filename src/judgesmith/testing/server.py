@@ -187,9 +187,13 @@ class Server(Asked):
         self.asks.clear()
         self.answered.clear()
 
+    def routes(self) -> list[web.RouteDef]:
+        """What it answers; a test's own server may have more."""
+        return [web.post("/v1/chat/completions", self._chat)]
+
     async def _begin(self) -> None:
         app = web.Application(client_max_size=2**26)
-        app.router.add_post("/v1/chat/completions", self._chat)
+        app.add_routes(self.routes())
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", 0, backlog=256)
