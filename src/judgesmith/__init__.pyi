@@ -2,8 +2,6 @@
 
 from .adapters.asserting import assert_agreement as assert_agreement
 from .adapters.asserting import assert_judged as assert_judged
-from .adapters.deepeval import deepeval_metric as deepeval_metric
-from .adapters.inspect_ai import inspect_scorer as inspect_scorer
 from .agreement.correlation import CorrelationSum as CorrelationSum
 from .agreement.correlation import correlate as correlate
 from .agreement.discernment import discernment as discernment
