@@ -12,6 +12,7 @@ import re
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
 from hashlib import sha256
@@ -37,7 +38,7 @@ TRIES = 8
 #: Seconds by which a provider's clock may differ from ours.
 CLOCKS = 600.0
 DISCOUNT = 0.5
-GO_ON = "the same command goes on from here"
+GO_ON = "the same command resumes from here"
 #: Answers by the `custom_id` of their requests; a text is the reason why there is none.
 Answers = dict[str, Reply | str]
 
@@ -61,6 +62,10 @@ class Provider:
         self.name, self.base, self._key = name, base, key
         # A batch is up to 256 MB, and its answers as much again.
         self._http = httpx.Client(headers=dict(headers), timeout=httpx.Timeout(600.0, connect=10.0))
+
+    def close(self) -> None:
+        """End its connections."""
+        self._http.close()
 
     def is_ours(self, listed: Mapping[str, Any], token: str, count: int, since: float) -> bool:
         """Whether a listed batch can be the one of this token, of `count` requests, that was sent after `since`."""
@@ -223,7 +228,7 @@ def _completion(message: Mapping[str, Any]) -> dict[str, Any]:
 def provider_of(name: str, where: Connection) -> OpenAI | Anthropic:
     """The batch interface of a model. Raises OptionError where it has none, or no key is set."""
     family, model = name.partition("/")[::2] if "/" in name else ("", name)
-    if len([where.api_base, *where.others]) > 1:
+    if where.others:
         raise OptionError("--batch sends to one address; give --api-base once")
     if family == "openai" or (not family and re.match(r"gpt-|o\d", model)):
         names, base, key_name = ("OPENAI_BASE_URL", "OPENAI_API_BASE"), "https://api.openai.com/v1", "OPENAI_API_KEY"
@@ -290,7 +295,7 @@ class _Replaying(_Collecting):
 
 
 class Batches:
-    """Asks a judge's requests in batches. What was sent is in OUTPUT.batches.jsonl, from which the next run goes on.
+    """Asks a judge's requests in batches. What was sent is in OUTPUT.batches.jsonl, from which the next run resumes.
 
     again: whether requests that failed in an earlier run are sent once more.
     Raises: OptionError for a judge or model that cannot be asked in batches.
@@ -333,7 +338,7 @@ class Batches:
         finally:
             self.judge.set_lm(lm.through(lambda live: _Replaying(live, self)))
         if self.asked:
-            with Journal(self.path, what="a list of batches", durable=True) as journal:
+            with closing(self.provider), Journal(self.path, what="a list of batches", durable=True) as journal:
                 try:
                     self._answered(journal)
                 except (AttributeError, KeyError, TypeError, ValueError) as error:
