@@ -29,7 +29,7 @@ from ..programs.judge import Judge
 from ..programs.models import engine
 from ..programs.models.lm import LanguageModel, check_priced, is_local, price
 from ..programs.models.transport import Reply
-from ..programs.outcome import Calibration, Decision
+from ..programs.outcome import Calibration
 from ..programs.progress import Progress, Silent
 from ..programs.readings.bindings.opening import offer
 from ..programs.refining import Refinement
@@ -38,7 +38,7 @@ from .budget import Budget, BudgetShare
 from .examples import Vector, agreement, clearly, difference, examples_of, groups, item_of, score_rows
 from .findings import Findings, Measured
 from .fitting.folds import folds
-from .fitting.outcome import fit_decision, fit_preference
+from .fitting.outcome import cheapest, fit_decision, fit_preference
 from .fitting.weights import Training, refine
 from .report import CompileReport, Fitted, FormTrial, Parts, Plan
 from .search.base import DemonstrationSearch, unfit
@@ -286,12 +286,13 @@ class Compiler:
             )
         elif name is not None and (reading := offer(name)) is not None:
             notes.append(reading)
+        asked = scoring + infer + proposed + written
         return Plan(
             rows=len(labels),
             train=train,
             heldout=heldout,
             folds=len(parts.splits) if parts.crossed else 0,
-            calls=(spent := scoring + infer + proposed + written) and spent + PROBES,
+            calls=asked + PROBES if asked else 0,
             heldout_calls=judging,
             steps=judged + train * (tried + second) + 2 * heldout + infer + (train if judge.fitted_always else 0),
             prompt_tokens=prompt,
@@ -436,16 +437,6 @@ class Compiler:
 def _dearer(judge: Judge, model: str | None) -> Mapping[str, Any]:
     """What is tried of a judge at more calls a row; a model inside this process, which is slow, tries nothing."""
     return judge.dearer() if isinstance(judge, HasForms) and not is_local(model or "") else {}
-
-
-def cheapest(decision: Decision, percents: Any, labels: Labels, missed: float) -> Decision:
-    """The decision with the cut whose mistakes on these rows cost least; of equally cheap ones the middle."""
-    x, failed = np.asarray(percents, float), labels.scores < sum(labels.levels) / 2
-    values = np.unique(x[np.isfinite(x)])
-    cuts = [0.0, *((values[1:] + values[:-1]) / 2), 100.000001]
-    costs = [missed * float((failed & (x >= cut)).sum()) + float((~failed & (x < cut)).sum()) for cut in cuts]
-    least = [cut for cut, cost in zip(cuts, costs, strict=True) if cost == min(costs)]
-    return replace(decision, cuts=(round(float(least[len(least) // 2]), 6),))
 
 
 def _words(values: Mapping[str, Any]) -> str:

@@ -190,7 +190,7 @@ class Findings:
             "task_inference": inference
             and {"batches": inference.batches, "complete": inference.complete, "notes": list(inference.notes)},
             **{refinement.name: refinement.details for refinement in final.refined},
-            **{name: data[name] for name in (*same, "way", "notes")},
+            **{name: data[name] for name in (*same, "notes")},
             "heldout": data["heldout"] | {"cross_validated": self.folds > 0, "folds": self.folds},
             **({} if report.decisions is None else {"decisions": report.decisions}),
             "capabilities": asdict(capabilities),

@@ -6,7 +6,6 @@ them (the mixture, or the own score alone where the mixture is not clearly ahead
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ from pydantic import Field
 from ...agreement.conformal import deferred
 from ...agreement.estimation import estimate
 from ...agreement.objectives import Q, Rows
-from ...datasets.loading import read_labels
+from ...datasets.loading import open_table, read_labels
 from ...datasets.records import Labels
 from ...optimizers.examples import examples_of, humans, item_of
 from ...optimizers.fitting.outcome import calibrated_without, fit_sureness
@@ -91,9 +90,9 @@ def read_strong(path: Path | None) -> StrongSpecs:
 
 def read_strong_task(spec: StrongSpec, config: Path | None) -> StrongTask:
     """Rows where the first signal is there. Raises LabelsError, OptionError."""
-    records = _records(located(spec.labels, config))
+    records = [dict(record) for record in open_table(located(spec.labels, config)).records]
     if spec.more:
-        further = {record["id"]: record for record in _records(located(spec.more, config))}
+        further = {record["id"]: record for record in open_table(located(spec.more, config)).records}
         records = [further.get(record["id"], {}) | record for record in records]
     labels = read_labels(records, aspect=spec.aspect)
     judge = ReadingsJudge.from_options({"signals": spec.signals}, labels_aspect=labels.aspect)
@@ -107,10 +106,6 @@ def read_strong_task(spec: StrongSpec, config: Path | None) -> StrongTask:
     members = [row.doc_id if spec.by == "document" else row.group for row in labels.rows]
     own = np.array([judge.columns()[0].percent(leader.value(row.columns)) for row in labels.rows])
     return StrongTask(spec, table_of(read, None, members), humans(examples_of(labels)), own, labels)
-
-
-def _records(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 # What labels add ------------------------------------------------------------------------------------------------------

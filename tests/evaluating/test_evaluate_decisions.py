@@ -15,7 +15,7 @@ from judgesmith.agreement.meta.evaluation import meta_evaluate
 from judgesmith.datasets import read_labels
 from judgesmith.errors import OptionError
 from judgesmith.evaluating.gate import Gate
-from judgesmith.optimizers.compiling import cheapest
+from judgesmith.optimizers.fitting.outcome import cheapest
 from judgesmith.programs.outcome import Decision
 
 WORDS = ("bad", "ok", "good")

@@ -96,7 +96,7 @@ def decisions(data: Judged, how: EvaluationOptions) -> list[Decided]:
         scores, own = (given - marks.levels[0]) / np.ptp(marks.levels), data.decided.get(judge, {}).get(aspect)
         if np.isnan(given).all() or (own is None and not 0 <= np.nanmin(scores) <= np.nanmax(scores) <= 1):
             continue
-        people, ours = _places(data.human[aspect], marks.levels), _places(given, marks.levels) if own is None else own
+        people, ours = places(data.human[aspect], marks.levels), places(given, marks.levels) if own is None else own
         both, systems = ~np.isnan(people) & ~np.isnan(ours), dict[str, tuple[Estimate, Estimate, int]]()
         for name in dict.fromkeys(data.systems or ()):
             if (rows := both & (np.array(data.systems, dtype=object) == name)).any():
@@ -108,7 +108,8 @@ def decisions(data: Judged, how: EvaluationOptions) -> list[Decided]:
     return made
 
 
-def _places(scores: Vector, levels: Sequence[float]) -> Vector:
+def places(scores: Vector, levels: Sequence[float]) -> Vector:
+    """The number of each score's category, from 0; NaN where there is no score."""
     made = np.full(len(scores), np.nan)
     known = ~np.isnan(scores)
     made[known] = nearest_places(scores[known], levels)

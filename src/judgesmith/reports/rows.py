@@ -20,7 +20,7 @@ from ..agreement.meta.inputs import MANY, EvaluationOptions
 from ..datasets.marks import Marks
 from ..datasets.records import OVERALL, Row
 from ..errors import LabelsError
-from ..evaluating.decided import estimate
+from ..evaluating.decided import estimate, places
 from ..evaluating.sources import human_ratings, plain_name, read_file, verdict_of
 from ..rows import as_text
 from ..signatures.values import CriterionScore, ErrorSpan, Opinion, ScoreInterval, Verdict
@@ -107,7 +107,7 @@ class Scored:
             return None
         if self.marks.kind != "binary":
             return Side("", judge, np.full(len(judge), np.nan), judge)
-        people = np.where(np.isnan(human), np.nan, human >= sum(self.marks.levels) / 2)
+        people = places(human, self.marks.levels)
         return Side("", judge, people, np.abs(judge - people))
 
     def word(self, rating: float) -> str:

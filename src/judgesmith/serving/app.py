@@ -17,7 +17,7 @@ from ..signatures.values import Verdict
 from .forms import ManyIn, RowIn, ScoreIn, unreadable
 from .gate import JOBS, NDJSON, SCORE, Gate, Scope, error, refusal
 from .jobs import Jobs
-from .reasons import brief, logged, told
+from .reasons import brief, for_client, logged
 from .service import Refused, Served, Service
 
 
@@ -28,7 +28,7 @@ def answer(row: RowIn, served: Served, verdict: Verdict | Refused) -> dict[str, 
         return data | {"error": error(verdict), "judge": served.mark}
     usage = verdict.usage
     counted = {name: getattr(usage, name) for name in ("calls", "cached", "prompt_tokens", "completion_tokens")}
-    data |= told(verdict.to_dict())
+    data |= for_client(verdict.to_dict())
     return data | {"judge": served.mark, "usage": counted}
 
 

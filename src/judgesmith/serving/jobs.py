@@ -30,7 +30,7 @@ from ..running.journal import TakenError, alone
 from ..scoring.scoring import Run, score_rows
 from ..signatures.values import Verdict
 from .forms import RowIn, unreadable
-from .reasons import brief, debugging, told
+from .reasons import brief, debugging, for_client
 from .service import LOOK_AGAIN, Refused, Served, Service
 
 ABOUT, STATE, ROWS, RESULTS, CANCELLED = "job.json", "state.json", "rows.jsonl", "results.jsonl", "cancelled"
@@ -180,7 +180,7 @@ class Jobs:
                     if place >= start and line.endswith(b"\n"):
                         data = orjson.loads(line)
                         named = {"id": data["given"]} if "given" in data else {}
-                        reply = {"index": place} | named | told(data["verdict"]) | {"judge": data["judge"]}
+                        reply = {"index": place} | named | for_client(data["verdict"]) | {"judge": data["judge"]}
                         yield orjson.dumps(reply) + b"\n"
 
         return lines()

@@ -40,13 +40,13 @@ def brief(failure: str) -> tuple[str, str]:
     return "no_score", "the row has no score"
 
 
-def told(verdict: Any) -> Any:
+def for_client(verdict: Any) -> Any:
     """A verdict's JSON as a client gets it: `failure`, also that of one annotator, in our words, with its code."""
     if isinstance(verdict, list):
-        return [told(one) for one in verdict]
+        return [for_client(one) for one in verdict]
     if not isinstance(verdict, dict):
         return verdict
-    result = {name: told(value) for name, value in verdict.items() if name != "raw"}
+    result = {name: for_client(value) for name, value in verdict.items() if name != "raw"}
     if verdict.get("failure") is not None:
         result["failure_code"], result["failure"] = brief(verdict["failure"])
     return result
