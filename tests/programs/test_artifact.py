@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from json_places import Place, at, put
+from tables import cases
 
 from judgesmith.errors import ArtifactError
 from judgesmith.programs import artifact
@@ -16,6 +18,7 @@ from judgesmith.programs.models.lm import Connection, Sampling, language_model
 from judgesmith.programs.outcome import Calibration
 from judgesmith.signatures.values import Criterion, CriterionScore, Item, Scale
 
+CASES = cases(__file__)
 CRITERIA = (Criterion("Fluency", "It reads „well“ – 漢字 🙂."), Criterion("Truth", "It is true."))
 OVERALL = "overall_scorer.predict"
 ITEM = Item("The output.", "The source.", "The context.", "The reference.", "doc9")
@@ -183,11 +186,11 @@ def test_the_files_sampling_goes_with_its_model(path: Path, monkeypatch: pytest.
 # Forged and broken files
 
 
-def forged(change: Callable[[dict[str, Any]], Any]) -> str:
-    data = json.loads(dumps(compiled()))
-    data["lm"] = {"model": "openai/m", "sampling": {"temperature": 0.0, "max_tokens": None}}
-    change(data)
-    return json.dumps(data)
+def forged(place: Place = (), value: Any = None) -> str:
+    """A judge's file with a value at a place; without one, as it is."""
+    lm = {"model": "openai/m", "sampling": {"temperature": 0.0, "max_tokens": None}}
+    data = json.loads(dumps(compiled())) | {"lm": lm}
+    return json.dumps(put(data, place, value) if place else data)
 
 
 def refused(path: Path, text: str | bytes, monkeypatch: pytest.MonkeyPatch) -> str:
@@ -202,87 +205,51 @@ def refused(path: Path, text: str | bytes, monkeypatch: pytest.MonkeyPatch) -> s
 
 
 def test_the_forgeries_start_from_a_file_that_loads(path: Path) -> None:
-    path.write_text(forged(lambda d: None), encoding="utf-8")
+    path.write_text(forged(), encoding="utf-8")
     assert read(path).lm is not None
     assert load(path, lm="openai/m").previews(ITEM) == compiled().previews(ITEM)
 
 
-LOOSE: list[tuple[str, Callable[[dict[str, Any]], Any]]] = [
-    ("key in sampling", lambda d: d["lm"]["sampling"].update(extra_headers={})),
-    ("temperature", lambda d: d["lm"]["sampling"].update(temperature=3)),
-    ("max_tokens", lambda d: d["lm"]["sampling"].update(max_tokens=0)),
-    ("long model", lambda d: d["lm"].update(model="a" * 201)),
-    ("address as model", lambda d: d["lm"].update(model="http://evil.example/v1")),
-    ("class path", lambda d: d["program"].update({"class": "os.system"})),
-    ("option value", lambda d: d["program"]["options"].update(variant="giant")),
-    ("option type text", lambda d: d["program"]["options"].update(use_task="no")),
-    ("option left over from another variant", lambda d: d["program"]["options"].update(variant="coarse")),
-    ("options that contradict", lambda d: d["program"]["options"].update(use_criteria=False)),
-    ("lm in state", lambda d: d["state"][OVERALL].update(lm={"model": "x"})),
-    ("another predictor", lambda d: d["state"].update(evil={"instructions": "", "demos": []})),
-    ("a predictor missing", lambda d: d["state"].pop(OVERALL)),
-    ("signature of another predictor", lambda d: d["signatures"].update(evil="0" * 12)),
-    ("signature changed", lambda d: d["signatures"].update({OVERALL: "0" * 12})),
-    ("signature missing", lambda d: d["signatures"].clear()),
-    ("demo key", lambda d: d["state"][OVERALL]["demos"][0].update(tool="x")),
-    ("demo score -1", lambda d: d["state"][OVERALL]["demos"][0].update(score=-1)),
-    ("demo without score", lambda d: d["state"][OVERALL]["demos"][0].pop("score")),
-    ("demo without output", lambda d: d["state"][OVERALL]["demos"][0].pop("output")),
-    (
-        "demo criterion off the scale",
-        lambda d: d["state"][OVERALL]["demos"][0]["criteria_scores"].update(Truth={"score": 900}),
-    ),
-    ("too many demos", lambda d: d["state"][OVERALL].update(demos=[{"output": "x", "score": 1}] * 257)),
-    ("calibration falls", lambda d: d.update(calibration={"percent": [0, 50, 100], "score": [1, 4, 3]})),
-    ("calibration off the scale", lambda d: d.update(calibration={"percent": [0, 100], "score": [1, 500]})),
-    ("calibration below the scale", lambda d: d.update(calibration={"percent": [0, 100], "score": [-9, 5]})),
-    ("calibration off percent", lambda d: d.update(calibration={"percent": [0, 1000], "score": [1, 5]})),
-    ("calibration text", lambda d: d.update(calibration={"percent": ["0", "100"], "score": [1, 5]})),
-    ("calibration key", lambda d: d["calibration"].update(code="x")),
-    ("scale upside down", lambda d: d.update(scale={"low": 5, "high": 1})),
-    ("scale text", lambda d: d.update(scale={"low": "1", "high": "5"})),
-    ("scale missing", lambda d: d.pop("scale")),
-    ("task missing", lambda d: d.pop("task")),
-    ("criterion without a name", lambda d: d["criteria"][0].update(name="")),
-    ("too many criteria", lambda d: d.update(criteria=[{"name": f"n{i}", "definition": ""} for i in range(65)])),
-    ("provenance as text", lambda d: d.update(provenance="me")),
-]
+FORGED = CASES["forged"] | {
+    "long model": [("lm", "model"), "a" * 201],
+    "too many demos": [("state", OVERALL, "demos"), [{"output": "x", "score": 1}] * 257],
+    "too many criteria": [("criteria",), [{"name": f"n{i}", "definition": ""} for i in range(65)]],
+}
 
 
-@pytest.mark.parametrize("change", [c for _, c in LOOSE], ids=[name for name, _ in LOOSE])
-def test_a_forged_file_is_refused(path: Path, change: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert len(refused(path, forged(change), monkeypatch)) < 500
+@pytest.mark.parametrize("name", FORGED)
+def test_a_forged_file_is_refused(path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert len(refused(path, forged(*FORGED[name]), monkeypatch)) < 500
+
+
+@pytest.mark.parametrize("place", CASES["needed"])
+def test_a_file_without_what_it_needs_is_refused(path: Path, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = json.loads(forged())
+    del at(data, place[:-1])[place[-1]]
+    assert len(refused(path, json.dumps(data), monkeypatch)) < 500
 
 
 @pytest.mark.parametrize(
-    ("change", "named"),
-    [
-        (lambda d: d.update(format="judgesmith.judge/2"), "judgesmith.judge/2"), (lambda d: d.update(format=7), "7"),
-        (lambda d: d.update(format=["x" * 10_000]), "judgesmith.judge/1"),
-        (lambda d: d.update(headers={}), "headers"), (lambda d: d["lm"].update(api_base="x"), "lm.api_base"),
-        (lambda d: d["program"]["options"].update(endpoint="x"), "endpoint"),
-        (lambda d: d["program"].update(kind="g-eval-9"), "g-eval-9"),
-        (lambda d: d["state"][OVERALL].update(config={}), "state.overall_scorer.predict.config"),
-        (lambda d: d["state"][OVERALL]["demos"][1].update(score=200), "state.overall_scorer.predict.demos.1.score"),
-    ],
-)  # fmt: skip
-def test_the_message_names_what_is_wrong(path: Path, change: Any, named: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    message = refused(path, forged(change), monkeypatch)
+    ("place", "value", "named"), [*CASES["named"], (["format"], ["x" * 10_000], "judgesmith.judge/1")]
+)
+def test_the_message_names_what_is_wrong(
+    path: Path, place: Place, value: Any, named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    message = refused(path, forged(place, value), monkeypatch)
     assert named in message
     assert len(message) < 500
 
 
-GOOD = '{"format": "judgesmith.judge/1", '
+MARKED = forged(("provenance", "q"), "@")
 BROKEN: dict[str, str | bytes] = {
-    "no json": "kind: active-critic", "half": forged(lambda d: None)[:500], "list": "[]", "no format": "{}",
-    "NaN": forged(lambda d: d["provenance"].update(q=math.nan)),
-    "1e999": forged(lambda d: d["provenance"].update(q="@")).replace('"@"', "1e999"),
-    "a number of 5000 digits": forged(lambda d: d["provenance"].update(q="@")).replace('"@"', "9" * 5000),
-    "deep": forged(lambda d: d["provenance"].update(q="@")).replace('"@"', "[" * 200_000 + "]" * 200_000),
-    "a key twice deep down": forged(lambda d: d["provenance"].update(q="@")).replace('"@"', '{"a": 1, "a": 2}'),
-    "latin-1": forged(lambda d: d.update(task="@")).replace("@", "ü").encode("latin-1"),
+    "no json": "kind: active-critic", "half": forged()[:500], "list": "[]", "no format": "{}",
+    "NaN": forged(("provenance", "q"), math.nan), "1e999": MARKED.replace('"@"', "1e999"),
+    "a number of 5000 digits": MARKED.replace('"@"', "9" * 5000),
+    "deep": MARKED.replace('"@"', "[" * 200_000 + "]" * 200_000),
+    "a key twice deep down": MARKED.replace('"@"', '{"a": 1, "a": 2}'),
+    "latin-1": forged(("task",), "@").replace("@", "ü").encode("latin-1"),
     "a pickle": b"\x80\x04\x95\x00\x00\x00\x00\x00\x00\x00\x00cos\nsystem\n.",
-    "a lone surrogate in provenance": forged(lambda d: d["provenance"].update(q="@")).replace("@", "\\ud800"),
+    "a lone surrogate in provenance": MARKED.replace("@", "\\ud800"),
 }  # fmt: skip
 
 

@@ -12,11 +12,11 @@ def places(data: Any) -> list[Place]:
 
 
 def put(data: Any, place: Place, value: Any) -> Any:
-    """A copy of the data with the value at a place."""
+    """A copy of the data with the value at a place, of which the last key may be new."""
     if not place:
         return value
     made = data.copy()
-    made[place[0]] = put(data[place[0]], place[1:], value)
+    made[place[0]] = put(data[place[0]], place[1:], value) if place[1:] else value
     return made
 
 
