@@ -17,17 +17,6 @@ from tables import table
 import judgesmith
 
 
-def refused(done: Any, *parts: str) -> None:
-    """Exit code 2, nothing on stdout, one line that says it; more of its kind where a file has several problems."""
-    assert done.code == 2, done.err
-    assert done.out == ""
-    line, *others = [text for text in done.err.splitlines() if not text.startswith(("at most ", "["))]
-    several = re.compile(r"\S+, row \d+|\.\.\. and \d+ more problems$|\(rows are counted from 1")
-    assert all(map(several.match, others)), others
-    for part in parts:
-        assert part in line
-
-
 def dateless(path: Path) -> str:
     text, count = re.subn(r'"created": "[^"]+"', '"created": ""', path.read_text())
     assert count == 1
@@ -71,11 +60,11 @@ def test_a_dry_run_asks_nothing(server: Any, cli: Any, compile_: Any, rows_file:
 
 def test_budgets(server: Any, compile_: Any, rows_file: Rows, tmp_path: Path) -> None:
     rows = rows_file(48)
-    refused(compile_(rows, "--max-calls", 60, "--json"), "BudgetError", "the budget of 60 calls was used up")
+    compile_(rows, "--max-calls", 60, "--json").refused_at_once("BudgetError", "the budget of 60 calls was used up")
     assert len(server.asks) <= 60
     assert not (tmp_path / "made.json").exists()
-    refused(compile_(rows, "--max-cost", 1, "--json"), "OptionError", "the price of openai/fake is unknown")
-    refused(compile_(rows, "--max-calls", 0, "--json"), "--max-calls", "greater than or equal to 1")
+    compile_(rows, "--max-cost", 1, "--json").refused_at_once("OptionError", "the price of openai/fake is unknown")
+    compile_(rows, "--max-calls", 0, "--json").refused_at_once("--max-calls", "greater than or equal to 1")
     server.forget()
     told = compile_(rows, "--max-calls", 300, "--json", "--candidates", 8, "--no-cache", "--explain", "before").told
     assert len(server.asks) <= 300
@@ -88,7 +77,7 @@ def test_held_out_rows_from_a_file(server: Any, compile_: Any, rows_file: Rows) 
     told = compile_(train, "--heldout", other, "--json").told
     assert (told["train_rows"], told["heldout_rows"]) == (32, 16)
     server.forget()
-    refused(compile_(train, "--heldout", rows_file(8, "same.jsonl"), "--json"), "LeakError", "'d000'")
+    compile_(train, "--heldout", rows_file(8, "same.jsonl"), "--json").refused_at_once("LeakError", "'d000'")
     assert server.asks == []
 
 
@@ -146,7 +135,7 @@ def test_what_cannot_be_is_one_line(
     if "--api-base" not in arguments:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base)
     machine = ["--json"] if arguments[0] == "compile" else []
-    refused(cli(*arguments, *machine), *parts)
+    cli(*arguments, *machine).refused_at_once(*parts)
     assert server.judged == []
     assert (tmp_path / "rows.jsonl").read_text() == rows
 
@@ -156,11 +145,11 @@ def test_a_server_that_is_down_or_refuses_the_key_is_one_line(
 ) -> None:
     rows, made = rows_file(48), tmp_path / "made.json"
     lm = ("--lm", "openai/fake", "-o", made, "--json")
-    refused(cli("compile", rows, *lm, "--api-base", "http://127.0.0.1:9/v1"), "ModelError", "openai/fake")
+    cli("compile", rows, *lm, "--api-base", "http://127.0.0.1:9/v1").refused_at_once("ModelError", "openai/fake")
     server.answer = lambda ask: fake.Fault(401, '{"error": {"message": "bad key"}}')
-    refused(cli("compile", rows, *lm, "--api-base", server.base), "ModelError", "key was refused", "bad key")
+    cli("compile", rows, *lm, "--api-base", server.base).refused_at_once("ModelError", "key was refused", "bad key")
     server.answer = lambda ask: fake.Fault(404, "no such model")
-    refused(cli("compile", rows, *lm, "--api-base", server.base), "ModelError", "not found")
+    cli("compile", rows, *lm, "--api-base", server.base).refused_at_once("ModelError", "not found")
     assert not made.exists()
 
 

@@ -16,7 +16,7 @@ import pytest
 from json_lines import Rows, lines, write
 from parrot import parrot
 from patience import HANG
-from tables import table
+from tables import cases, table
 
 import judgesmith as js
 from judgesmith.datasets.records import Row
@@ -27,6 +27,8 @@ from judgesmith.scoring.part import TOGETHER, Part
 from judgesmith.scoring.scoring import Run, journal_of, score_file
 from judgesmith.signatures.values import Verdict
 from judgesmith.testing.server import running_server
+
+CASES = cases(__file__)
 
 
 @pytest.fixture
@@ -128,15 +130,6 @@ def test_an_interrupt_keeps_the_rows(
 # -- what is refused --------------------------------------------------------------------------------------------------
 
 
-def refused(done: Any, *parts: str) -> None:
-    assert done.code == 2
-    assert done.out == ""
-    last = done.err.strip().splitlines()[-1]
-    for part in parts:
-        assert part in last
-    assert "Traceback" not in done.err
-
-
 def test_an_output_of_another_judge_or_input_is_refused(
     server: Any, cli: Any, score: Any, rows_file: Rows, judge_file: Path, tmp_path: Path
 ) -> None:
@@ -145,28 +138,20 @@ def test_an_output_of_another_judge_or_input_is_refused(
     whole = out.read_bytes()
     other.write_text(json.dumps(json.loads(judge_file.read_text()) | {"task": "Another task."}))
     by_other = ("score", rows, "--judge", other, "--api-base", server.base, "-o", out)
-    refused(cli(*by_other), "was written by judge", "--overwrite")
+    cli(*by_other).refused_at_once("was written by judge", "--overwrite")
     changed, short = rows_file(8, "changed.jsonl", prefix="Not "), rows_file(4, "short.jsonl")
-    refused(score(changed, "-o", out), "row 'r000': 'source' is not what the input")
-    refused(score(short, "-o", out), "'r004' where the input has the end of the input")
+    score(changed, "-o", out).refused_at_once("row 'r000': 'source' is not what the input")
+    score(short, "-o", out).refused_at_once("'r004' where the input has the end of the input")
     assert out.read_bytes() == whole
     assert cli(*by_other, "--overwrite").code == 0
     assert out.read_bytes() != whole
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("mine.jsonl", '{"text": "precious"}\n{"text": "no line break at the end"}'),
-        ("mine.jsonl", '{"text": "one line"}'), ("mine.jsonl", "Dear diary"), ("mine.jsonl", "[1, 2]\n[3"),
-        ("mine.jsonl", '{"verdict": "guilty", "judge": "Dredd"}\n'), ("mine.csv", "a,b\n1,2\n3,4"),
-        ("mine.csv", "no line break"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "content"), CASES["foreign"])
 def test_a_foreign_file_is_left_as_it_is(name: str, content: str, score: Any, rows_file: Rows, tmp_path: Path) -> None:
     mine = tmp_path / name
     mine.write_text(content)
-    refused(score(rows_file(8), "-o", mine), "is not an output of `judgesmith score`")
+    score(rows_file(8), "-o", mine).refused_at_once("is not an output of `judgesmith score`")
     assert mine.read_text() == content
 
 
@@ -177,11 +162,11 @@ def test_an_old_output_survives_an_overwrite_that_cannot_begin(
     assert score(rows, "-o", out).code == 0
     whole = out.read_bytes()
     empty.write_text("")
-    refused(score(rows, "-o", out, "--overwrite", "--columns", "output=nonsense"), "'nonsense'")
-    refused(score(empty, "-o", out, "--overwrite"), "empty")
+    score(rows, "-o", out, "--overwrite", "--columns", "output=nonsense").refused_at_once("'nonsense'")
+    score(empty, "-o", out, "--overwrite").refused_at_once("empty")
     elsewhere = ("score", rows, "--judge", judge_file, "-o", out, "--overwrite", "--api-base")
-    refused(cli(*elsewhere, "nope", "--lm", "openai/gone"), "not an http(s) address")
-    refused(cli(*elsewhere, "http://127.0.0.1:9/v1"), "openai/fake", "connection failed")
+    cli(*elsewhere, "nope", "--lm", "openai/gone").refused_at_once("not an http(s) address")
+    cli(*elsewhere, "http://127.0.0.1:9/v1").refused_at_once("openai/fake", "connection failed")
     assert out.read_bytes() == whole
 
 
@@ -192,7 +177,7 @@ def test_a_broken_line_costs_no_row_that_was_judged(
     server.answer = lambda ask: "Explanation: So.\nScore: 7" if ask.step == "score" else fake.sensible(ask)
     file, out = rows_file(rows), tmp_path / "out.jsonl"
     file.write_text(file.read_text() + '{"id": "last", "output": "cut of\n')
-    refused(score(file, "-o", out), f"line {rows + 1}")
+    score(file, "-o", out).refused_at_once(f"line {rows + 1}")
     if rows > 1000:  # so many are read before the first is judged, to learn which columns there are
         assert [row["verdict"]["score"] for row in lines(out)] == [7.0] * rows
     else:
@@ -200,15 +185,12 @@ def test_a_broken_line_costs_no_row_that_was_judged(
         assert server.judged == []
 
 
-@pytest.mark.parametrize(
-    ("arguments", "part"),
-    table(__file__, "wrong_options"),
-)  # fmt: skip
+@pytest.mark.parametrize(("arguments", "part"), table(__file__, "wrong_options"))
 def test_a_wrong_option_is_one_line(
     arguments: list[str], part: str, server: Any, score: Any, rows_file: Rows, tmp_path: Path, monkeypatch: Any
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    refused(score(rows_file(8), *arguments), part)
+    score(rows_file(8), *arguments).refused_at_once(part)
     assert server.judged == []
 
 
@@ -254,7 +236,7 @@ def test_four_parts_side_by_side_one_killed_are_joined_to_every_row_once(
     assert score(rows, "-o", out).json["resumed"] == 40  # a run that compares the joined file with the input
     assert len(server.judged) == 2
     third.rename(tmp_path / "out.2-of-3.jsonl")
-    refused(score(rows, "-o", out, "--part", "2/3"), "another input or --part")
+    score(rows, "-o", out, "--part", "2/3").refused_at_once("another input or --part")
 
 
 def test_a_part_of_equal_rows_is_not_gone_on_with_as_another(score: Any, tmp_path: Path) -> None:
@@ -263,7 +245,7 @@ def test_a_part_of_equal_rows_is_not_gone_on_with_as_another(score: Any, tmp_pat
     assert score(rows, "-o", out, "--part", "1/4").code == score(rows, "-o", out, "--limit", 1).code == 0
     for other in (tmp_path / "out.1-of-4.jsonl", out):
         other.rename(third)
-        refused(score(rows, "-o", out, "--part", "3/4"), "'input_row' is not what the input has")
+        score(rows, "-o", out, "--part", "3/4").refused_at_once("'input_row' is not what the input has")
     with pytest.raises(OptionError, match="score them without --part"):
         score_file(Run(js.PairS("fluency", lm=parrot()), out), rows, part=Part(1, 2))
 
@@ -395,10 +377,10 @@ def test_what_an_answer_depends_on_is_the_same_when_a_file_is_gone_on_with(
     records = [{"id": f"r{n}", "a": f"Text r00{n}.", "b": f"Other r00{n}.", "n": n} for n in range(4)]
     rows, out = write(tmp_path / "rows.jsonl", records), tmp_path / "out.jsonl"
     assert score(rows, "-o", out, "--columns", "output=a", "--limit", 2).code == 0
-    refused(score(rows, "-o", out, "--columns", "output=b"), "'r0' was scored with other --columns")
+    score(rows, "-o", out, "--columns", "output=b").refused_at_once("'r0' was scored with other --columns")
     with running_server() as other:
         command = ("score", rows, "--judge", judge_file, "-o", out, "--columns", "output=a", "--api-base", other.base)
-        refused(cli(*command), "another model or address", "--overwrite")
+        cli(*command).refused_at_once("another model or address", "--overwrite")
         assert other.judged == []
         assert cli(*command, "--any-server").code == 0
         assert len(other.judged) == 2

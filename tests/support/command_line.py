@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -55,6 +56,11 @@ def scripted() -> Iterator[MakeScripted]:
         yield make
 
 
+#: Lines of a log, and those that may follow a complaint.
+PROGRESS = re.compile(r"at most |\[")
+SEVERAL = re.compile(r"\S+, row \d+|\.\.\. and \d+ more problems$|\(rows are counted from 1")
+
+
 @dataclass(frozen=True)
 class Done:
     """What a command left behind."""
@@ -83,6 +89,14 @@ class Done:
         """That the command was refused, and said all of this."""
         assert self.code == 2, self.out
         assert all(part in self.err for part in parts), self.err
+
+    def refused_at_once(self, *parts: str) -> None:
+        """That it was refused, printed nothing else, and said all of this in one line; more of its kind may follow
+        where a file has several problems."""
+        assert (self.code, self.out) == (2, ""), self.err
+        line, *others = [text for text in self.err.splitlines() if not PROGRESS.match(text)]
+        assert all(map(SEVERAL.match, others)), others
+        assert all(part in line for part in parts), line
 
 
 @pytest.fixture

@@ -54,13 +54,6 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "out"
 
 
-def refused(done: Any, *parts: str) -> None:
-    assert (done.code, done.out) == (2, ""), done.err
-    (line,) = done.err.splitlines()
-    for part in parts:
-        assert part in line
-
-
 ONE = ("--arm", "none", "--seeds", 1, "--variant", "vanilla")
 
 
@@ -176,7 +169,7 @@ def test_a_finished_study_asks_nothing_again_and_can_grow(server: Any, study: An
     assert (from_file.code, from_file.json["ran"]) == (0, 0)
     assert server.asks == []
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
-    refused(study("optimizers", "--seeds", 1, *arms), "seeds was 0, 1, is 0")
+    study("optimizers", "--seeds", 1, *arms).refused_at_once("seeds was 0, 1, is 0")
     grown = study("optimizers", "--seeds", 3, *arms, "--arm", "vanilla+none", "--json").json
     assert (grown["cells"], grown["ran"]) == (9, 5)
 
@@ -185,16 +178,16 @@ def test_a_changed_study_is_refused_with_what_differs(study: Any, server: Any, r
     assert study("optimizers", *ONE).code == 0
     kept = (folder / "results.jsonl").read_bytes()
     server.forget()
-    refused(study("optimizers", *ONE, "--max-demos", 3), "demos was 2, is 3", "--overwrite")
-    refused(study("optimizers", *ONE, "--heldout", 0.25), "heldout was 0.5, is 0.25")
-    refused(study("optimizers", *ONE[2:], "--arm", "labeled-few-shot"), "arm 'none' is gone")
-    refused(study("labels", *ONE), "is of `judgesmith study optimizers`, not of `study labels`")
+    study("optimizers", *ONE, "--max-demos", 3).refused_at_once("demos was 2, is 3", "--overwrite")
+    study("optimizers", *ONE, "--heldout", 0.25).refused_at_once("heldout was 0.5, is 0.25")
+    study("optimizers", *ONE[2:], "--arm", "labeled-few-shot").refused_at_once("arm 'none' is gone")
+    study("labels", *ONE).refused_at_once("is of `judgesmith study optimizers`, not of `study labels`")
     assert server.asks == []
     assert (folder / "results.jsonl").read_bytes() == kept
     done = study("optimizers", *ONE, "--max-demos", 3, "--overwrite", "--json")
     assert (done.code, done.json["ran"]) == (0, 1)
     rows_file(36)  # other labels under the same name
-    refused(study("optimizers", *ONE, "--max-demos", 3), "the labels have changed")
+    study("optimizers", *ONE, "--max-demos", 3).refused_at_once("the labels have changed")
 
 
 def test_half_lines_of_a_kill_are_taken_away(study: Any, folder: Path, server: Any) -> None:
@@ -213,7 +206,7 @@ def test_half_lines_of_a_kill_are_taken_away(study: Any, folder: Path, server: A
     assert study("optimizers", *ONE, "--arm", "labeled-few-shot", "--json").json["ran"] == 0
     with (folder / "results.jsonl").open("a") as file:
         file.write("[1]\n")
-    refused(study("optimizers", *ONE, "--arm", "labeled-few-shot"), "results.jsonl, line 3: no JSON object")
+    study("optimizers", *ONE, "--arm", "labeled-few-shot").refused_at_once("results.jsonl, line 3: no JSON object")
 
 
 def test_ctrl_c_keeps_the_finished_cells(
@@ -425,19 +418,16 @@ def test_flags_win_over_a_file(study: Any, folder: Path, tmp_path: Path, server:
     assert "[red]a|b" in shown.out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "part"),
-    table(__file__, "wrong_settings"),
-)  # fmt: skip
+@pytest.mark.parametrize(("arguments", "part"), table(__file__, "wrong_settings"))
 def test_a_wrong_option_is_one_line(study: Any, server: Any, folder: Path, arguments: Any, part: str) -> None:
-    refused(study("models" if "--optimizer" in arguments else "optimizers", *arguments, fast=False), part)
+    study("models" if "--optimizer" in arguments else "optimizers", *arguments, fast=False).refused_at_once(part)
     assert server.asks == []
     assert not folder.exists()
 
 
 def test_no_model_and_no_labels(study: Any, cli: Any) -> None:
-    refused(study("optimizers", lm=False), "no language model: give --lm")
-    refused(cli("study", "labels"), "which labels?")
+    study("optimizers", lm=False).refused_at_once("no language model: give --lm")
+    cli("study", "labels").refused_at_once("which labels?")
 
 
 def test_sizes_can_be_repeated_or_listed_and_double_up_to_all(study: Any, rows_file: Any) -> None:
