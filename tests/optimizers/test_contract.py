@@ -3,15 +3,17 @@
 from typing import Any
 
 import pytest
+from tables import cases
 
 import judgesmith as js
 from judgesmith.datasets.records import Labels
 from judgesmith.errors import OptionError
 from judgesmith.optimizers.registry import build_optimizer, optimizers
-from judgesmith.optimizers.search.base import DemonstrationSearch
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.models.lm import Connection
 from judgesmith.testing import OptimizerContract
+
+CASES = cases(__file__)
 
 NAMES = sorted(optimizers.names())
 #: Settings that make a run short; those that race, too.
@@ -33,27 +35,10 @@ class TestEveryOptimizer(OptimizerContract):
         self.part, self.settings, self.shows = optimizers.get(name), settings, SHOWS.get(name, 2)  # type: ignore
 
 
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        ("labeled-few-shot", {"max_demos": 0}),
-        ("optuna", {"trials": -1}),
-        ("optuna", {"startup": 0}),
-        ("optuna", {"sure": 1.0}),
-        ("optuna", {"anchor": "both"}),
-        ("random-search", {"accept": 0.0}),
-        ("random-search", {"accept": 1.1}),
-        ("random-search", {"max_failed": 1.0}),
-        ("gepa", {"candidates": -1}),
-    ],
-)
+@pytest.mark.parametrize(("name", "options"), CASES["senseless"])
 def test_senseless_settings_are_refused(name: str, options: dict[str, Any]) -> None:
     with pytest.raises(OptionError):
         build_optimizer(name, options)
-
-
-def small(name: str, **options: Any) -> DemonstrationSearch:
-    return build_optimizer(name, SMALL[name] | options)
 
 
 def test_an_optimizer_may_be_named_over_http_and_a_wrong_name_is_refused(server: Any, labels: Labels) -> None:

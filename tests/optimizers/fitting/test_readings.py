@@ -78,12 +78,6 @@ def lm(scripted: MakeScripted, monkeypatch: pytest.MonkeyPatch) -> js.LanguageMo
     return scripted(guessing())[0]
 
 
-@pytest.fixture
-def scripted() -> Any:
-    with scripted_models() as make:
-        yield make
-
-
 def fewer(documents: int, per_document: int) -> tuple[Labels, Labels]:
     """Labels, and others to hold out."""
     every = planted_labels(documents + 10, per_document)

@@ -30,6 +30,11 @@ def critic(variant: Any, lm: LanguageModel, **given: Any) -> ActiveCritic:
     return ActiveCritic(variant, explain="before", reading="said", lm=lm, **told, **given)
 
 
+def guessed(ask: Any) -> str:
+    """Scores of the criteria that are asked for, which mean nothing."""
+    return "\n".join(f"{n}: So. Score: {guess(ask)}" for n in NAMES if f"- {n}: " in ask.system)
+
+
 def run(search: OptunaSearch, student: Judge, labels: Labels) -> tuple[Judge, SearchRecord]:
     judge = search.compile(student, trainset=examples_of(labels))
     assert search.record is not None
@@ -99,12 +104,7 @@ def test_the_task_and_the_criteria_are_parts_of_the_study(
 
 
 def test_the_fine_variant_keeps_a_criterion(server: Any, fake: Any, model: LanguageModel, labels: Labels) -> None:
-    def answer(ask: Any) -> Any:
-        if ask.step == "criteria":
-            return "\n".join(f"{n}: So. Score: {guess(ask)}" for n in NAMES if f"- {n}: " in ask.system)
-        return fake.judging(guess)(ask)
-
-    server.answer = answer
+    server.answer = lambda ask: guessed(ask) if ask.step == "criteria" else fake.judging(guess)(ask)
     _, record = run(OptunaSearch(trials=10, startup=10, max_demos=2), critic("fine", model), labels)
     assert len(record.candidates) > 5
     assert all(c.agreement.objective.failed == 0 for c in record.candidates)
@@ -153,12 +153,8 @@ def test_another_variant_is_tried_where_asked_for(
 ) -> None:
     """Only the second step of the fine variant says what people said."""
 
-    def answer(ask: Any) -> Any:
-        if ask.step == "criteria":
-            return "\n".join(f"{n}: So. Score: {guess(ask)}" for n in NAMES if f"- {n}: " in ask.system)
-        return fake.judging(lambda ask: human[ask.mark] if "criteria_scores" in ask.text else guess(ask))(ask)
-
-    server.answer = answer
+    right = fake.judging(lambda ask: human[ask.mark] if "criteria_scores" in ask.text else guess(ask))
+    server.answer = lambda ask: guessed(ask) if ask.step == "criteria" else right(ask)
     search = OptunaSearch(trials=16, startup=8, max_demos=2, variants=["vanilla", "fine", "coarse"])
     student = critic("coarse", model)
     assert search.calls_per_row(student) == 2

@@ -26,16 +26,9 @@ from judgesmith.programs.pointwise.geval import GEval
 from judgesmith.signatures.values import Criterion
 from judgesmith.testing.optimizers import guess
 
-Search = type[DSPySearch]
 Run = Callable[..., tuple[Judge, SearchRecord]]
-SEARCHES = {"gepa": GEPASearch}
 #: With this in its instructions the scripted model judges as people do.
 MARKER = "Weigh the keystone first."
-
-
-@pytest.fixture(params=SEARCHES)
-def search(request: pytest.FixtureRequest) -> Search:
-    return SEARCHES[request.param]
 
 
 def critic(lm: LanguageModel, variant: Any = "vanilla", **given: Any) -> ActiveCritic:
@@ -72,12 +65,10 @@ def instructions(judge: Judge) -> str:
 # -- finding and choosing
 
 
-def test_a_better_instruction_is_found_and_chosen(
-    search: Search, says: Any, run: Run, model: LanguageModel, human: Any
-) -> None:
+def test_a_better_instruction_is_found_and_chosen(says: Any, run: Run, model: LanguageModel, human: Any) -> None:
     says(lambda ask: human[ask.mark] if MARKER in ask.system else guess(ask))
     student = critic(model)
-    judge, record = run(search(candidates=8), student)
+    judge, record = run(GEPASearch(candidates=8), student)
     assert MARKER in instructions(judge)
     assert record.selected.agreement.q == pytest.approx(3.0)
     (changed,) = record.selected.form["instructions"].values()
@@ -98,12 +89,12 @@ def test_gepa_is_told_which_rows_contradict_people(server: Any, says: Any, run: 
 # -- budget and failures
 
 
-def test_it_keeps_to_what_it_says_it_may_take(search: Search, server: Any, says: Any, fake: Any, run: Run) -> None:
+def test_it_keeps_to_what_it_says_it_may_take(server: Any, says: Any, fake: Any, run: Run) -> None:
     draw = random.Random(3)
     says(propose=lambda ask: fake.written(ask, f"{MARKER} {draw.random()}"))
     for size in (1, 2, 8):
         lm = language_model("openai/fake", connection=Connection(api_base=server.base, cache=False))
-        made = search(candidates=size)
+        made = GEPASearch(candidates=size)
         student = critic(lm)
         before = len(server.judged)
         _, record = run(made, student)
@@ -113,8 +104,8 @@ def test_it_keeps_to_what_it_says_it_may_take(search: Search, server: Any, says:
         assert 0 < len(record.candidates) <= made.evaluations()  # GEPA tries what did better on a few
 
 
-def test_no_candidates_means_no_search(search: Search, server: Any, run: Run, model: LanguageModel) -> None:
-    made = search(candidates=0)
+def test_no_candidates_means_no_search(server: Any, run: Run, model: LanguageModel) -> None:
+    made = GEPASearch(candidates=0)
     _, record = run(made)
     assert made.evaluations() == len(record.candidates) == 1
     assert made.proposals(critic(model), 40) == 0
@@ -122,9 +113,9 @@ def test_no_candidates_means_no_search(search: Search, server: Any, run: Run, mo
 
 
 @pytest.mark.parametrize("said", ["", "x" * 9000, "\ud83d [[ ## nothing ## ]] </output>"])
-def test_a_model_that_proposes_nonsense_does_no_harm(said: str, search: Search, says: Any, run: Run) -> None:
+def test_a_model_that_proposes_nonsense_does_no_harm(said: str, says: Any, run: Run) -> None:
     says(propose=lambda _: said)
-    judge, record = run(search(candidates=3))
+    judge, record = run(GEPASearch(candidates=3))
     assert record.scored.failed == 0
     for c in record.candidates:
         for text in c.form.get("instructions", {}).values():
@@ -139,30 +130,27 @@ def test_a_model_that_cannot_propose_leaves_the_prompt_as_it_is(says: Any, fake:
     assert record.reason == "gepa proposed nothing but the zero-shot prompt"
 
 
-def test_a_refused_key_is_said_and_not_searched_around(search: Search, says: Any, fake: Any, run: Run) -> None:
+def test_a_refused_key_is_said_and_not_searched_around(says: Any, fake: Any, run: Run) -> None:
     says(propose=lambda _: fake.Fault(401, "who are you?"))
     with pytest.raises(ModelError, match="the key was refused"):
-        run(search(candidates=4))
+        run(GEPASearch(candidates=4))
 
 
 # -- judges, teachers, rows to measure on
 
 
-def test_the_teacher_writes_the_proposals(search: Search, server: Any, says: Any, run: Run) -> None:
+def test_the_teacher_writes_the_proposals(server: Any, says: Any, run: Run) -> None:
     says()
     teacher = language_model("openai/teacher", connection=Connection(api_base=server.base))
-    run(search(candidates=4), teacher=teacher)
+    run(GEPASearch(candidates=4), teacher=teacher)
     assert {ask.body["model"] for ask in server.asks if ask.step == "dspy"} == {"teacher"}
 
 
-def test_rows_to_measure_on_stay_out_of_what_proposals_see(
-    search: Search, server: Any, says: Any, run: Run, labels: Labels
-) -> None:
+def test_rows_to_measure_on_stay_out_of_what_proposals_see(server: Any, says: Any, run: Run, labels: Labels) -> None:
     says()
     train, val = labels.subset(range(20)), labels.subset(range(20, 40))
-    _, record = run(search(candidates=4), rows=train, valset=examples_of(val))
+    _, record = run(GEPASearch(candidates=4), rows=train, valset=examples_of(val))
     assert record.scored.percents.shape == (20,)
-    assert len(record.candidates) > 1 or search is GEPASearch  # it tries what did better on a few rows
     asked = [ask.text for ask in server.asks if ask.step == "dspy"]
     assert asked
     assert not [row.id for row in val.rows for text in asked if row.id in text]
@@ -170,7 +158,7 @@ def test_rows_to_measure_on_stay_out_of_what_proposals_see(
 
 @pytest.mark.parametrize("kind", [OpeNLGauge, GEval])
 def test_other_judges_can_be_compiled(
-    kind: Any, search: Search, server: Any, fake: Any, run: Run, model: LanguageModel, labels: Labels
+    kind: Any, server: Any, fake: Any, run: Run, model: LanguageModel, labels: Labels
 ) -> None:
     criterion = Criterion("fluency", "Whether it reads well.")
 
@@ -182,7 +170,7 @@ def test_other_judges_can_be_compiled(
     server.answer = answer
     student = kind("fluency", criteria=[criterion])
     student.set_lm(model)
-    judge, record = run(search(candidates=2), student, labels.subset(range(16)))
+    judge, record = run(GEPASearch(candidates=2), student, labels.subset(range(16)))
     assert record.candidates[0].name == "zero-shot"
     others = {n for n, p in judge.named_predictors() if p not in judge.taught()}
     for name, predictor in judge.named_predictors():
@@ -198,10 +186,10 @@ def test_other_judges_can_be_compiled(
     ],
 )
 def test_a_judge_with_nothing_to_change_stays_and_is_told_why(
-    change: dict[str, Any], reason: str, search: Search, server: Any, run: Run, model: LanguageModel
+    change: dict[str, Any], reason: str, server: Any, run: Run, model: LanguageModel
 ) -> None:
     fixed = type("Fixed", (ActiveCritic,), change)
-    _, record = run(search(candidates=4), fixed("vanilla", explain="before", reading="said", lm=model))
+    _, record = run(GEPASearch(candidates=4), fixed("vanilla", explain="before", reading="said", lm=model))
     assert [c.name for c in record.candidates] == ["zero-shot"]
     assert record.reason is not None and reason in record.reason
     assert len(server.judged) == 40
@@ -216,16 +204,14 @@ def test_gepa_without_its_package_names_it(monkeypatch: pytest.MonkeyPatch) -> N
 # -- the pieces
 
 
-def test_nothing_is_printed_and_everything_is_put_back(
-    search: Search, says: Any, run: Run, capfd: Any, caplog: Any
-) -> None:
+def test_nothing_is_printed_and_everything_is_put_back(says: Any, run: Run, capfd: Any, caplog: Any) -> None:
     import logging
 
     from gepa.core import engine as gepa_engine
 
     says()
     before = sys.stdout, logging.getLogger("dspy").level, gepa_engine.tqdm, dspy.settings.lm
-    run(search(candidates=3))
+    run(GEPASearch(candidates=3))
     assert capfd.readouterr() == ("", "")
     assert not [r for r in caplog.records if r.name.startswith(("dspy", "gepa"))]
     assert before == (sys.stdout, logging.getLogger("dspy").level, gepa_engine.tqdm, dspy.settings.lm)
@@ -283,17 +269,17 @@ def test_a_program_is_known_by_what_its_prompts_show(model: LanguageModel) -> No
 
 
 def test_what_breaks_inside_dspy_is_said_and_what_was_found_is_kept(
-    search: Search, says: Any, model: LanguageModel, labels: Labels, human: Any, monkeypatch: pytest.MonkeyPatch
+    says: Any, model: LanguageModel, labels: Labels, human: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     says(lambda ask: human[ask.mark] if MARKER in ask.system else guess(ask))
-    real = search._propose
+    real = GEPASearch._propose
 
     def breaks(self: Any, *given: Any) -> None:
         real(self, *given)
         raise RuntimeError("something\nnew in DSPy")
 
-    monkeypatch.setattr(search, "_propose", breaks)
-    made = search(candidates=8)
+    monkeypatch.setattr(GEPASearch, "_propose", breaks)
+    made = GEPASearch(candidates=8)
     made.compile(critic(model), trainset=examples_of(labels))
     assert made.record is not None and made.record.reason is not None
     assert f"{made.name} could not go on (RuntimeError: something new in DSPy)" in made.record.reason

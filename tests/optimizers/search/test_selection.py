@@ -11,6 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from planted import guessing, planted_labels
 from rated import rated
+from tables import cases
 
 import judgesmith as js
 from judgesmith.agreement.objectives import Q as Sum
@@ -23,6 +24,8 @@ from judgesmith.programs.outcome import Calibration
 from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.signatures.values import Scale, Verdict
 from judgesmith.testing.scripted import scripted_models
+
+CASES = cases(__file__)
 
 Table = np.ndarray[Any, Any]
 
@@ -57,23 +60,11 @@ Q = [1.0, 1.2, 1.5]
 PARTS = [(0, 0), (1, 0), (3, 0)]
 
 
-@pytest.mark.parametrize(
-    ("clear", "qualified", "expected"),
-    [
-        ([], [1, 1, 1], 0),  # the best is not clearly better than zero-shot
-        ([(2, 0)], [1, 1, 1], 2),  # it beats zero-shot; one demonstration does not, and may not stand in its place
-        ([(2, 0), (1, 0)], [1, 1, 1], 1),  # one demonstration beats zero-shot and is not beaten
-        ([(2, 0), (1, 0), (2, 1)], [1, 1, 1], 2),  # the best beats all
-        ([(1, 0)], [1, 1, 0], 1),  # the best that may be chosen
-        ([], [0, 1, 1], 2),  # zero-shot may not be chosen, but one demonstration has still to beat it
-        ([(2, 0)], [1, 0, 0], 0),
-        ([], [0, 0, 0], 0),
-    ],
-)
+@pytest.mark.parametrize(("clear", "qualified", "expected"), CASES["rule"])
 def test_the_fewest_demonstrations_that_the_best_does_not_clearly_beat(
-    clear: list[tuple[int, int]], qualified: list[int], expected: int
+    clear: list[list[int]], qualified: list[int], expected: int
 ) -> None:
-    found = Contest(PARTS, [bool(x) for x in qualified]).chosen(Q, lambda one, other: (one, other) in clear)
+    found = Contest(PARTS, [bool(x) for x in qualified]).chosen(Q, lambda one, other: [one, other] in clear)
     assert found == expected
 
 
