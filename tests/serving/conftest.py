@@ -1,14 +1,27 @@
-"""A server of judges in a process of its own."""
+"""A server of judges in a process of its own, and a service in this one."""
 
 import asyncio
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+
+from judgesmith.programs.models import engine
+from judgesmith.programs.models.lm import Connection
+from judgesmith.running.opening import open_judge
+
+KEY = "a-key-of-sixteen-characters"
+Ask = Callable[[httpx.AsyncClient], Awaitable[Any]]
+
+
+@pytest.fixture(autouse=True)
+def extra() -> None:
+    for name in ("fastapi", "uvicorn", "prometheus_client"):
+        pytest.importorskip(name)
 
 
 class Running:
@@ -75,3 +88,30 @@ def held(server: Any, fake: Any) -> Callable[[int], threading.Event]:
         return go
 
     return hold
+
+
+@pytest.fixture
+def asking(server: Any, fake: Any, judge_file: Path, tmp_path: Path) -> Callable[..., Any]:
+    """asking(coroutine): what it gives, called with a client of a service in this process whose model answers."""
+    from judgesmith.serving.app import application
+    from judgesmith.serving.gate import Hosts
+    from judgesmith.serving.jobs import Jobs
+    from judgesmith.serving.service import Bounds, Service
+
+    server.answer = fake.judging(lambda ask: 7)
+
+    def run(ask: Ask, problem: str | None = None, **bounds: int) -> Any:
+        judge = open_judge(judge_file, None, Connection(server.base, cache=False, attempts=1))
+        service = Service({"judge": judge}, Bounds(**bounds))
+        service.judges["judge"].problem = problem
+        app = application(service, Jobs(service, tmp_path / "jobs"), keys=(KEY,), hosts=Hosts(8000), log=False)
+
+        async def asked() -> Any:
+            transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+            sent = {"Authorization": f"Bearer {KEY}"}
+            async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000", headers=sent) as http:
+                return await ask(http)
+
+        return engine.run(asked())
+
+    return run

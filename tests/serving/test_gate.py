@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import socket
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,42 +16,13 @@ pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
 pytest.importorskip("prometheus_client")
 
-from judgesmith.programs.models import engine
-from judgesmith.programs.models.lm import Connection
-from judgesmith.running.opening import open_judge
-from judgesmith.serving.app import application
 from judgesmith.serving.gate import Hosts
-from judgesmith.serving.jobs import Jobs
 from judgesmith.serving.reasons import brief
-from judgesmith.serving.service import Bounds, Service
+from judgesmith.serving.service import Service
 
 KEY = "a-key-of-sixteen-characters"
 ROW = b'{"source": "s", "output": "r001"}'
 SECRET = "sk-SECRETMODELKEY0123456789"
-
-Ask = Callable[[httpx.AsyncClient], Awaitable[Any]]
-
-
-@pytest.fixture
-def asking(server: Any, fake: Any, judge_file: Path, tmp_path: Path) -> Callable[..., Any]:
-    """asking(coroutine): what it gives, called with a client of a service in this process whose model answers."""
-    server.answer = fake.judging(lambda ask: 7)
-
-    def run(ask: Ask, problem: str | None = None, **bounds: int) -> Any:
-        judge = open_judge(judge_file, None, Connection(server.base, cache=False, attempts=1))
-        service = Service({"judge": judge}, Bounds(**bounds))
-        service.judges["judge"].problem = problem
-        app = application(service, Jobs(service, tmp_path / "jobs"), keys=(KEY,), hosts=Hosts(8000), log=False)
-
-        async def asked() -> Any:
-            transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-            sent = {"Authorization": f"Bearer {KEY}"}
-            async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000", headers=sent) as http:
-                return await ask(http)
-
-        return engine.run(asked())
-
-    return run
 
 
 def test_only_programs_that_know_address_and_key_get_in(asking: Any) -> None:
@@ -87,8 +57,7 @@ def test_a_server_for_other_machines_knows_its_names_and_has_a_key(cli: Any, jud
     assert all(host in known for host in ("10.0.0.5:8000", "[fe80::1]:80", "localhost:9000", "judges.example"))
     assert not any(host in known for host in ("evil.example", "evil.example:8000", "10.evil.example", ""))
     assert "judges.example:8443" in Hosts(8000, frozenset({"judges.example"}))
-    refused = cli("serve", judge_file, "--port", 0, "--host", "0.0.0.0")
-    assert (refused.code, "set JUDGESMITH_API_KEY" in refused.err) == (2, True)
+    cli("serve", judge_file, "--port", 0, "--host", "0.0.0.0").refused("set JUDGESMITH_API_KEY")
 
 
 @pytest.mark.parametrize("status", [500, 401, 429, 400])

@@ -9,17 +9,6 @@ from typing import Any
 import httpx
 import pytest
 
-pytest.importorskip("fastapi")
-pytest.importorskip("uvicorn")
-pytest.importorskip("prometheus_client")
-
-from judgesmith.programs.models import engine
-from judgesmith.programs.models.lm import Connection
-from judgesmith.running.opening import open_judge
-from judgesmith.serving.app import application
-from judgesmith.serving.jobs import Jobs
-from judgesmith.serving.service import Bounds, Service
-
 KEY = "a-key-of-sixteen-characters"
 
 
@@ -64,28 +53,21 @@ def test_a_job_has_a_handle_progress_and_results_in_the_order_of_its_rows(runnin
         assert at.http.get(path).status_code == 404
 
 
-def test_a_job_has_bounds_and_what_is_refused_takes_no_place(server: Any, judge_file: Path, tmp_path: Path) -> None:
-    judge = open_judge(judge_file, None, Connection(server.base, cache=False))
-    service = Service({"judge": judge}, Bounds(body=2000, job_rows=60, job_body=5000, jobs=1))
-    service.judges["judge"].problem = None
-    app = application(service, Jobs(service, tmp_path), keys=(KEY,), hosts={"judges"}, log=False)
+def test_a_job_has_bounds_and_what_is_refused_takes_no_place(asking: Any) -> None:
     refused = (
         (422, "/v1/jobs", b'{"output": "r001"}\n{"source": "s"}\n'), (422, "/v1/jobs", b""),
         (404, "/v1/jobs?judge=other", lines(1)), (413, "/v1/jobs", lines(61)), (413, "/v1/jobs", lines(200)),
         (413, "/v1/jobs", b'{"output": "' + b"x" * 2500),
     )  # fmt: skip
 
-    async def ask() -> list[int]:
-        sent = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/x-ndjson"}
-        async with httpx.AsyncClient(
-            transport=httpx.ASGITransport(app), base_url="http://judges", headers=sent
-        ) as http:
-            for status, path, body in refused:
-                answer = await http.post(path, content=body)
-                assert (answer.status_code, bool(answer.json()["error"]["message"])) == (status, True)
-            return [(await http.post("/v1/jobs", content=lines(60))).status_code for _ in range(2)]
+    async def ask(http: httpx.AsyncClient) -> list[int]:
+        http.headers["Content-Type"] = "application/x-ndjson"
+        for status, path, body in refused:
+            answer = await http.post(path, content=body)
+            assert (answer.status_code, bool(answer.json()["error"]["message"])) == (status, True)
+        return [(await http.post("/v1/jobs", content=lines(60))).status_code for _ in range(2)]
 
-    assert engine.run(ask()) == [202, 429]
+    assert asking(ask, body=2000, job_rows=60, job_body=5000, jobs=1) == [202, 429]
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
