@@ -31,7 +31,7 @@ RECORDS: list[tuple[dict[str, Any], Item]] = [
     ({"output": "x", "source": "s", "group": source_key("s")}, Item("x", "s")),
     ({"output": 3, "source": 3.0}, Item("3", "3")),
     ({"output": "x", "source": {"a": 1}, "reference": ["one", "two"]}, Item("x", '{"a": 1}', None, "one\ntwo")),
-    ({"output": "x", "source": float("nan"), "context": None}, Item("x")),
+    ({"output": "x", "source": float("nan"), "context": None}, Item("x")), ({"output": "x", "source": None}, Item("x")),
     ({"output": None, "source": "s"}, Item("", "s")), ({"messages": CHAT}, Item("In Rome.", "User: Where?")),
     ({"output": "In Paris.", "source": "s", "messages": CHAT},
      Item("In Paris.", "s", "User: Where?\nAssistant: In Rome.")),
@@ -74,7 +74,7 @@ def test_a_record_is_one_row_at_every_door(record: dict[str, Any], row: Item, ju
     assert asyncio.run(aitems(judge, [record])) == expected
     assert RowIn.model_validate(record).item() == row
     assert RowIn.model_validate_json(json.dumps(record)).item() == row
-    assert [Item.of(read) for read, _ in iter_rows(file)] == [row]
+    assert [Item.of(read) for read, _ in iter_rows(file)] == [row] and Item.of(row) is row
     assert items(judge, [read for read, _ in iter_rows([record])]) == expected
     assert judge.score(row.source, row.output, context=row.context, reference=row.reference).raw == (
         repr(Item(row.output, row.source, row.context, row.reference)),

@@ -3,13 +3,12 @@
 import json
 import math
 
-import dspy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from judgesmith.errors import OptionError
-from judgesmith.signatures.values import Criterion, CriterionScore, ErrorSpan, Item, Scale, Usage, Verdict
+from judgesmith.signatures.values import Criterion, CriterionScore, ErrorSpan, Scale, Usage, Verdict
 
 
 @pytest.mark.parametrize(
@@ -75,15 +74,6 @@ def test_a_verdict_as_json_keeps_offsets_and_hides_the_raw_texts_unless_asked() 
         assert math.isnan(again.score) == math.isnan(one.score)
     assert "raw" not in plain
     assert verdict.to_dict(raw=True)["raw"] == ["Score: 4"]
-
-
-def test_an_item_is_made_from_a_mapping_an_example_or_itself() -> None:
-    item = Item("out", "in", "around", "good", "doc1")
-    row = {"output": "out", "source": "in", "context": "around", "reference": "good", "group": "doc1"}
-    assert Item.of(row) == item
-    assert Item.of(dspy.Example(**row)) == item
-    assert Item.of(item) is item
-    assert Item.of({"output": "out", "source": None}) == Item("out")
 
 
 def test_values_are_immutable() -> None:

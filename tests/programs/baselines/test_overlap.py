@@ -13,7 +13,6 @@ from judgesmith.errors import MissingExtraError, OptionError
 from judgesmith.programs.baselines.metrics import reference_metric
 from judgesmith.programs.baselines.overlap import ReferenceMetric
 from judgesmith.programs.registry import metrics
-from judgesmith.testing import MetricContract
 
 METRICS = [name for name, part in metrics.parts().items() if part.__module__.endswith(".overlap")]
 PACKAGES = ("rouge_score", "sacrebleu")
@@ -72,10 +71,3 @@ def test_a_missing_package_names_its_command(name: str, monkeypatch: pytest.Monk
             monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(MissingExtraError, match=r"pip install 'judgesmith\[metrics\]'"):
         list(reference_metric(name).score_many([{"output": "x", "reference": "x"}]))
-
-
-class TestEveryMetric(MetricContract):
-    # Those of `programs.baselines`, which run models, are tested beside them.
-    @pytest.fixture
-    def metric(self, metric: ReferenceMetric) -> ReferenceMetric:
-        return metric
