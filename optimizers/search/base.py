@@ -521,17 +521,6 @@ class Demonstrations:
         count = max(self.options.max_demos, round(self.options.accept * len(usable)))
         return np.sort(usable[np.argsort(error, kind="stable")[:count]])
 
-    def spread(self, kind: DemoKind, size: int, rng: np.random.Generator) -> list[int]:
-        """`size` random rows spread over the range of human scores, no two of one group, in random order."""
-        pool = self.context.pool
-        order = sorted((int(i) for i in self.allowed(kind)), key=lambda i: (pool[i].score, rng.random()))
-        picked: list[int] = []
-        for stratum in np.array_split(np.array(order, dtype=int), min(size, max(1, len(order)))):
-            used = {pool[i].group for i in picked}
-            if choices := [int(i) for i in stratum if pool[int(i)].group not in used]:
-                picked.append(choices[int(rng.integers(len(choices)))])
-        return [picked[i] for i in rng.permutation(len(picked))]
-
     def shown_by(self, base: Judge, picked: Sequence[int], kinds: DemoKind | Sequence[str]) -> Judge:
         """A copy of the judge that is shown these rows of the pool. kinds: of all of them, or of each."""
         made = without_demos(base)

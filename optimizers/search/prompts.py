@@ -7,7 +7,7 @@ import importlib
 import io
 import logging
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, Self
@@ -18,8 +18,8 @@ import tqdm
 from dspy.utils.exceptions import AdapterParseError
 
 from ...disarming import disarm
+from ...programs.models.as_dspy import plain_text
 from ...programs.models.lm import LanguageModel
-from ...programs.models.transport import Message, Reply, Request
 from ..fitting.weights import quiet_optuna
 
 #: Characters of an instruction at most. A model that is asked for one sometimes writes pages, and every row pays.
@@ -84,32 +84,12 @@ class PromptModel(dspy.BaseLM):  # type: ignore[misc]
         return self
 
     def __call__(self, prompt: str | None = None, *, messages: Any = None, **options: Any) -> list[str]:
-        given = {**self.kwargs, **options}
+        given = {**self.kwargs, **options, "max_tokens": PROPOSAL_TOKENS}
         asked = messages or [{"role": "user", "content": prompt or ""}]
         # Texts of rows stand in these prompts as they are: their control tokens must not speak.
-        sent = [{"role": m["role"], "content": disarm(_text(m["content"]))} for m in asked]
-        reply = self._paid(lambda: self._ask(sent, given))
-        return [reply.text]
-
-    async def _ask(self, messages: list[Message], given: Mapping[str, Any]) -> Reply:
-        if not (await self.lm.capabilities()).system_prompt and messages[0]["role"] == "system":
-            system, first, *rest = messages
-            messages = [{"role": "user", "content": f"{system['content']}\n\n{first['content']}"}, *rest]
-        return await self.lm.complete(
-            Request(
-                messages,
-                min(PROPOSAL_TOKENS, self.lm.sampling.max_tokens or PROPOSAL_TOKENS),
-                temperature=float(given.get("temperature") or 0.0),
-                sample=int(given.get("rollout_id") or 0),
-            )
-        )
-
-
-def _text(content: Any) -> str:
-    """A message's text; of several parts, those that are text."""
-    if isinstance(content, str):
-        return content
-    return "\n".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))
+        sent = [{"role": m["role"], "content": disarm(plain_text(m["content"]))} for m in asked]
+        answered: list[str] = self._paid(lambda: self.lm.acall(messages=sent, **given))
+        return answered
 
 
 @contextlib.contextmanager

@@ -1,7 +1,7 @@
-"""DSPy's own optimizers under the contract of all searches: GEPA. Others of DSPy's work with `Agreement` as metric.
+"""DSPy's GEPA under the contract of all searches. Others of DSPy's optimizers work with `Agreement` as metric.
 
-It proposes programs: instructions that a model writes. Each program that it tries on all rows is a candidate, judged
-with no row's own group in the prompt, failures counted, and chosen as in every other search; what guides it is the same
+It proposes instructions that a model writes. Each program that it tries on all rows is a candidate, judged with no
+row's own group in the prompt, failures counted, and chosen as in every other search; what guides it is the same
 agreement (`Agreement`).
 
 Its feedback shows texts of training rows with their human scores, so labels of training rows can find their way into
@@ -11,13 +11,11 @@ instructions. Held-out rows are never seen by any of it.
 from __future__ import annotations
 
 import importlib.util
-from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 import dspy
-import orjson
 
 from ...agreement.metric import Agreement
 from ...errors import BudgetError, CallError, MissingExtraError
@@ -26,15 +24,7 @@ from ...programs.models import engine
 from ...signatures.values import Verdict
 from ..examples import item_of
 from ..registry import optimizers
-from .base import (
-    CandidateOptions,
-    DemoKind,
-    DemonstrationSearch,
-    Proposal,
-    SearchContext,
-    SureOptions,
-    Trial,
-)
+from .base import CandidateOptions, DemonstrationSearch, Proposal, SearchContext, SureOptions, Trial
 from .prompts import Ended, PlainAdapter, PromptModel, cleaned, quiet_dspy
 
 #: Rows of one reflection of GEPA.
@@ -65,54 +55,22 @@ def taught_of(judge: Judge) -> list[tuple[str, dspy.Predict]]:
     return [(name, p) for name, p in judge.named_predictors() if id(p) in taught]
 
 
-@dataclass(frozen=True, slots=True)
-class Tuned:
-    """What a proposed program changes: for each taught predictor its instructions and its demonstrations."""
-
-    parts: Mapping[str, tuple[str, tuple[Mapping[str, Any], ...]]]
-
-    @classmethod
-    def of(cls, judge: Judge) -> Tuned:
-        return cls({name: (p.signature.instructions, tuple(p.demos)) for name, p in taught_of(judge)})
-
-    @property
-    def key(self) -> bytes:
-        return orjson.dumps(
-            {name: [text, [dict(d) for d in demos]] for name, (text, demos) in self.parts.items()},
-            option=orjson.OPT_SORT_KEYS,
-            default=str,
-        )
-
-    @property
-    def demos(self) -> tuple[Mapping[str, Any], ...]:
-        """Those of the predictor that has most."""
-        return max((demos for _, demos in self.parts.values()), key=len, default=())
-
-    def on(self, base: Judge) -> Judge:
-        """A copy of `base` with these parts."""
-        made = base.copy_for()
-        for name, predictor in made.named_predictors():
-            if name in self.parts:
-                text, demos = self.parts[name]
-                predictor.signature = predictor.signature.with_instructions(text)
-                predictor.demos = [dict(d) for d in demos]
-        return made
-
-
 @dataclass
 class Desk:
     """Where programs are judged while DSPy searches: on all rows at once, as a candidate of the search, or, for GEPA's
     reflection, on single rows of the pool. DSPy catches exceptions nearly everywhere and goes on, so that what has to
     end a search is raised as `Ended`."""
 
-    search: DSPySearch
+    search: GEPASearch
     context: SearchContext
-    known: dict[bytes, Trial] = field(default_factory=dict)
+    known: dict[tuple[str, ...], Trial] = field(default_factory=dict)
+    """By the instructions of the predictors that are taught."""
     paid: int = 0
     """Rows that were judged."""
 
     def __post_init__(self) -> None:
-        self.known[Tuned.of(self.context.base).key] = self.context.tried[0]
+        self.own = {name: p.signature.instructions for name, p in taught_of(self.context.base)}
+        self.known[tuple(self.own.values())] = self.context.tried[0]
         self.lm = self.context.base.lm
         self.prompts = PromptModel(self.context.teacher or self.lm, self.run)
 
@@ -154,16 +112,19 @@ class Desk:
             item = item_of(context.pool[row - len(context.rows)])
             verdict: Verdict = self.run(lambda: judge.averdict(item, self.lm))
             return verdict
-        tuned = Tuned.of(judge)
-        if tuned.key not in self.known:
+        texts = {name: p.signature.instructions for name, p in taught_of(judge)}
+        key = tuple(texts.values())
+        if key not in self.known:
             before = len(context.tried)
+            changed = {name: text for name, text in texts.items() if text != self.own[name]}
+            program = instructed(context.base, changed)
             try:
-                self.search.judge(context, _proposal(f"{self.search.name} {before}", tuned, context))
+                self.search.judge(context, Proposal(f"gepa {before}", "none", (), program, {"instructions": changed}))
             except Exception as error:
                 raise Ended(error) from error
-            self.known[tuned.key] = context.tried[before]
+            self.known[key] = context.tried[before]
             self.paid += len(context.rows)
-        return self.known[tuned.key].scored.verdicts[row]
+        return self.known[key].scored.verdicts[row]
 
     def metric(self, **more: Any) -> Agreement:
         return Agreement(
@@ -179,84 +140,28 @@ class Desk:
         return list(zip(self.pool, map(as_prediction, scored.verdicts), strict=True))
 
 
-class DSPySearch(DemonstrationSearch):
-    """What they have in common.
-
-    candidates: on the scale of `CorrelationRandomSearch`. The model that writes proposals is the teacher, or else the
-    judge's own. Racing has no place here: which rows a program is tried on is for DSPy to say. The same seed, labels
-    and cache give the same candidates. With a valset GEPA scores the training rows once more, without demonstrations.
-    """
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self._remarks: list[str] = []
-
-    def evaluations(self) -> int:
-        return int(self.candidates) + 3 if self.candidates else 1
-
-    @abstractmethod
-    def _propose(self, program: JudgeProgram, desk: Desk, context: SearchContext) -> None:
-        """Run DSPy's optimizer."""
-
-    def explore(self, context: SearchContext) -> None:
-        self._remarks = []
-        if not self.candidates:
-            return
-        if not context.base.taught():
-            self._remarks.append("this judge has no prompt that instructions or demonstrations could change")
-            return
-        if context.base.whole_documents:
-            self._remarks.append(f"{self.name} judges one output at a time, which this judge of whole documents cannot")
-            return
-        judge = context.base.copy_for()
-        engine.run(judge.prepare(judge.lm))
-        judge.set_brief(True)
-        desk = Desk(self, context)
-        try:
-            with quiet_dspy(), dspy.context(lm=desk.prompts, adapter=PlainAdapter()):
-                self._propose(JudgeProgram(judge, desk), desk, context)
-        except Ended as end:
-            raise end.error from None
-        except BudgetError:
-            raise
-        except Exception as error:
-            self._remarks.append(f"{self.name} could not go on ({_said(error)})")
-        if len(context.tried) == 1 and not self._remarks:
-            self._remarks.append(f"{self.name} proposed nothing but the zero-shot prompt")
-
-    def choose(self, tried: Sequence[Trial], rows: Sequence[dspy.Example]) -> tuple[Trial, str | None]:
-        chosen, reason = super().choose(tried, rows)
-        return chosen, "; ".join([*self._remarks, *([reason] if reason else [])]) or None
+def instructed(base: Judge, texts: Mapping[str, str]) -> Judge:
+    """A copy with other instructions, by the names of its predictors."""
+    made = base.copy_for()
+    for name, predictor in made.named_predictors():
+        if name in texts:
+            predictor.signature = predictor.signature.with_instructions(texts[name])
+    return made
 
 
 def _said(error: Exception) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
 
 
-def _proposal(name: str, tuned: Tuned, context: SearchContext) -> Proposal:
-    """A proposed program as a candidate: its demonstrations, and the instructions that are not the student's."""
-    own = {n: p.signature.instructions for n, p in context.base.named_predictors()}
-    changed = {n: text for n, (text, _) in tuned.parts.items() if text != own[n]}
-    where = {(e.source or "", e.output, e.group): i for i, e in enumerate(context.pool)}
-    picked = [where[d.get("source") or "", d["output"], d.get("group")] for d in tuned.demos]
-    form = {"instructions": changed} if changed else {}
-    return Proposal(name, _kind(tuned.demos), picked, tuned.on(context.base), form)
-
-
-def _kind(demos: Sequence[Mapping[str, Any]]) -> DemoKind:
-    if not demos:
-        return "none"
-    if not all(d.get("gold", True) for d in demos):
-        return "predicted"
-    return "gold" if any(d.get("augmented") for d in demos) else "labels"
-
-
 @optimizers.register
-class GEPASearch(DSPySearch):
+class GEPASearch(DemonstrationSearch):
     """GEPA: instructions evolve by reflection. A model reads a few answers, with which other rows the judge ordered
     against people, and writes a better instruction; what does better on those rows is tried on all.
 
-    It changes instructions only, so that its programs have no demonstrations.
+    candidates: on the scale of `CorrelationRandomSearch`. The model that writes instructions is the teacher, or else
+    the judge's own. It changes instructions only, so that its programs have no demonstrations, and racing has no place
+    here: which rows a program is tried on is for DSPy to say. The same seed, labels and cache give the same candidates.
+    With a valset the training rows are scored once more.
     """
 
     name = "gepa"
@@ -270,29 +175,59 @@ class GEPASearch(DSPySearch):
         if importlib.util.find_spec("gepa") is None:
             raise MissingExtraError("GEPA needs its own package: pip install 'gepa[dspy]'")
         super().__init__(**options)
+        self._remarks: list[str] = []
 
-    @property
-    def _rounds(self) -> int:
-        return 2 * int(self.candidates)
+    def evaluations(self) -> int:
+        return int(self.candidates) + 3 if self.candidates else 1
 
     def proposals(self, judge: Judge, rows: int) -> int:
-        return self._rounds
+        return 2 * int(self.candidates)
 
-    def _propose(self, program: JudgeProgram, desk: Desk, context: SearchContext) -> None:
+    def explore(self, context: SearchContext) -> None:
+        self._remarks = []
+        if not self.candidates:
+            return
+        if not context.base.taught():
+            self._remarks.append("this judge has no prompt that instructions could change")
+            return
+        if context.base.whole_documents:
+            self._remarks.append("gepa judges one output at a time, which this judge of whole documents cannot")
+            return
+        judge = context.base.copy_for()
+        engine.run(judge.prepare(judge.lm))
+        judge.set_brief(True)
+        desk = Desk(self, context)
+        try:
+            with quiet_dspy(), dspy.context(lm=desk.prompts, adapter=PlainAdapter()):
+                self._propose(JudgeProgram(judge, desk), desk)
+        except Ended as end:
+            raise end.error from None
+        except BudgetError:
+            raise
+        except Exception as error:
+            self._remarks.append(f"gepa could not go on ({_said(error)})")
+        if len(context.tried) == 1 and not self._remarks:
+            self._remarks.append("gepa proposed nothing but the zero-shot prompt")
+
+    def choose(self, tried: Sequence[Trial], rows: Sequence[dspy.Example]) -> tuple[Trial, str | None]:
+        chosen, reason = super().choose(tried, rows)
+        return chosen, "; ".join([*self._remarks, *([reason] if reason else [])]) or None
+
+    def _propose(self, program: JudgeProgram, desk: Desk) -> None:
+        """Run DSPy's optimizer."""
         pool, rows = desk.pool, desk.rows
-        batch = min(REFLECTED, len(pool))
-        most = (self.evaluations() - 1) * len(rows)
-        rounds = 0
+        batch, most = min(REFLECTED, len(pool)), (self.evaluations() - 1) * len(rows)
+        rounds, most_rounds = 0, 2 * int(self.candidates)
 
         def enough(state: Any) -> bool:
             nonlocal rounds
             rounds += 1
             # A round tries parent and child on a batch and then, perhaps, the child on all rows.
-            return rounds > self._rounds or desk.paid + 2 * batch + len(rows) > most
+            return rounds > most_rounds or desk.paid + 2 * batch + len(rows) > most
 
         optimizer = dspy.GEPA(
             desk.metric(panel=desk.panel()),
-            max_metric_calls=most + len(rows) + 2 * batch * self._rounds,
+            max_metric_calls=most + len(rows) + 2 * batch * most_rounds,
             reflection_minibatch_size=batch,
             reflection_lm=desk.prompts.copy(temperature=1.0),
             instruction_proposer=_proposer(),

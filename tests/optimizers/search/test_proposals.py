@@ -15,7 +15,7 @@ from judgesmith.optimizers.search import prompts as dspy_model
 from judgesmith.optimizers.search import proposals as adapters
 from judgesmith.optimizers.search.base import SearchRecord
 from judgesmith.optimizers.search.prompts import LONGEST, PlainAdapter, PromptModel, cleaned
-from judgesmith.optimizers.search.proposals import DSPySearch, GEPASearch, Tuned
+from judgesmith.optimizers.search.proposals import GEPASearch, instructed
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.artifact import to_dict
 from judgesmith.programs.judge import Judge
@@ -39,7 +39,7 @@ def critic(lm: LanguageModel, variant: Any = "vanilla", **given: Any) -> ActiveC
 def run(model: LanguageModel, labels: Labels) -> Run:
     """run(search, student, rows, …): a student is a critic and the rows are `labels` where none are given."""
 
-    def compiled(search: DSPySearch, student: Any = None, rows: Labels = labels, **given: Any) -> Any:
+    def compiled(search: GEPASearch, student: Any = None, rows: Labels = labels, **given: Any) -> Any:
         judge = search.compile(student or critic(model), trainset=examples_of(rows), **given)
         assert search.record is not None
         assert "could not go on" not in (search.record.reason or "")
@@ -256,16 +256,12 @@ def test_prompts_go_through_our_model(server: Any, model: LanguageModel) -> None
     assert server.asks[-1].body["max_tokens"] == dspy_model.PROPOSAL_TOKENS
 
 
-def test_a_program_is_known_by_what_its_prompts_show(model: LanguageModel) -> None:
-    one, other = critic(model), critic(model)
-    assert Tuned.of(one).key == Tuned.of(other).key
-    other.predictors()[0].demos = [{"output": "x", "score": 3.0}]
-    assert Tuned.of(one).key != Tuned.of(other).key
-    third = critic(model)
-    third.predictors()[0].signature = third.predictors()[0].signature.with_instructions(MARKER)
-    assert Tuned.of(third).key not in (Tuned.of(one).key, Tuned.of(other).key)
-    made = Tuned.of(third).on(one)
+def test_a_program_differs_from_its_judge_in_instructions_alone(model: LanguageModel) -> None:
+    one = critic(model)
+    (name,) = (name for name, _ in one.named_predictors())
+    made = instructed(one, {name: MARKER})
     assert instructions(made) == MARKER != instructions(one)
+    assert instructions(instructed(one, {"another": MARKER})) == instructions(one)
 
 
 def test_what_breaks_inside_dspy_is_said_and_what_was_found_is_kept(
