@@ -36,7 +36,7 @@ from ...programs.models.lm import Connection, LanguageModel, Sampling
 from ...programs.progress import Progress
 from ...running.journal import Journal as LineJournal
 from ...running.journal import read_journal
-from ...running.opening import column_roles, open_model, open_others
+from ...running.opening import column_roles, model_for, open_model, open_others
 from ...running.settings import read_yaml
 from ...signatures.values import json_number
 from .config import Given, Size, StudyConfig, changes
@@ -325,6 +325,7 @@ def run_cell(
     before, and each is charged for all that it asks for. `sent` calls and seconds are what they were.
     """
     judge, compiler, train = study.compiler(cell)
+    model_for(judge, cell.model)  # one of signals is told that there is no model
     open_others(judge, where)
     engine.run(lm.capabilities())  # a model is probed once: that is no arm's cost
     teacher = study.compile_run(cell).run.teacher
@@ -352,7 +353,7 @@ def run_cell(
         "seconds": round(seconds, 2),
     }
     heldout = study.parts[cell.seed].heldout
-    examples = examples_of(heldout)
+    examples = examples_of(heldout, fitted.judge)
     progress.stage("held-out rows", len(examples))
     started, calls = time.monotonic(), meter.logical
     scored = score_rows(brief(fitted.judge), examples, progress)  # the score without what comes after it

@@ -100,3 +100,12 @@ def test_a_recorded_judge_is_asked_instead_of_a_model(tmp_path: Path) -> None:
     assert "nothing was recorded of this row" in str(other.failure)
     with pytest.raises(OptionError, match="line 1: there is no column 'gpt5'"):
         js.DirectScorer("fluency", lm=f"recorded:{said}#gpt5")
+
+
+def test_a_study_says_what_labels_add_to_a_signal(tmp_path: Path) -> None:
+    labels, folder = written(tmp_path / "labels.jsonl", 60, strong=0.9), tmp_path / "study"
+    arm = ("--lm", "none", "--arm", "readings+signals=gpt4+optimizer=zero-shot", "--seeds", "1", "--train", "8,20")
+    done = run("study", "labels", labels, *arm, "--scale", "-6", "6", "-o", folder, "--json")
+    assert done.exit_code == 0, done.output
+    lines = json.loads(done.stdout.splitlines()[-1])["lines"]
+    assert len(lines) == 2 and all(line["q"] > 2 for line in lines)
