@@ -15,7 +15,7 @@ from ...figures import OF_JUDGES, Dot, Dots, Estimate, forest, plot
 from ...pages import Figures, Section
 from ...pages import render as render_page
 from ...programs.atomic import write_whole
-from ...tables import interval, latex, number, p_value
+from ...tables import interval, number, p_value
 from .analysis import Analysis, Line
 from .tables import colours, draw, heading, markdown, results
 
@@ -41,13 +41,19 @@ def write(analysis: Analysis, folder: Path) -> list[Path]:
     """study.html, tables.md, tables.tex, figure.png and figure.svg. Raises OptionError where they cannot be written."""
     made = [folder / "study.html", folder / "tables.md", folder / "tables.tex"]
     try:
-        for path, text in zip(made, (render(analysis), markdown(analysis), latex([results(analysis)])), strict=True):
+        for path, text in zip(made, (render(analysis), markdown(analysis), latex(analysis)), strict=True):
             write_whole(path, text)
         if any(line.records for line in analysis.lines):
             made += draw(analysis, folder)
     except OSError as error:
         raise OptionError(f"{folder} cannot be written: {error.strerror or error}") from None
     return made
+
+
+def latex(analysis: Analysis) -> str:
+    """The results as a booktabs table."""
+    signs = str.maketrans({"ρ": r"$\rho$", "τ": r"$\tau$", "−": "$-$", "–": "--", "<": "$<$"})
+    return str(results(analysis).frame().to_latex(index=False, escape=True)).translate(signs)
 
 
 def lead(analysis: Analysis) -> str:

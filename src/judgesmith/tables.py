@@ -2,8 +2,9 @@
 
 A `Table` has columns (words, or numbers with a format), rows and sections. A cell is a text, a number, or a `Cell`: a
 number with its interval, bold where it is the best of its column, with a mark of significance, and with what only a
-page shows of it (a colour, a bar, a link). `show` prints a table on a terminal; `html`, `notebook`, `latex` and
-`markdown` write it. No text of a cell, title or note can become markup, formula or control sequence in any of them.
+page shows of it (a colour, a bar, a link). `show` prints a table on a terminal; `html`, `notebook` and `markdown` write
+it, and `frame` gives it to pandas. No text of a cell, title or note can become markup, formula or control sequence in
+any of them.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
+    import pandas as pd
     from rich.console import Console
     from rich.table import Table as RichTable
     from rich.text import Text
@@ -31,11 +33,6 @@ _HIDDEN = (
 )
 _IN_A_PAGE = re.compile(f"[{_ACTS}]")
 ON_A_TERMINAL = re.compile(f"[{_ACTS}{_HIDDEN}]")
-_LATEX = {
-    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
-    "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "\n": " ", "\r": " ", "<": "$<$", ">": "$>$", "–": "--",
-    "−": "$-$", "ρ": r"$\rho$", "τ": r"$\tau$", "±": r"$\pm$", "†": r"$^{\dagger}$",
-}  # fmt: skip
 
 
 def clean(words: str) -> str:
@@ -63,11 +60,6 @@ def shortened(text: str, most: int = 60) -> str:
 def escaped(value: Any) -> str:
     """A text for HTML, also inside a quoted attribute."""
     return _html.escape(clean(str(value)))
-
-
-def tex(text: str) -> str:
-    """A text for LaTeX."""
-    return "".join(_LATEX.get(character, character) for character in clean(text))
 
 
 def md(text: str) -> str:
@@ -287,15 +279,24 @@ class Table:
         """For `_repr_html_`: HTML that needs no stylesheet."""
         title = f'<caption style="text-align:left">{escaped(self.title)}</caption>' if self.title else ""
         head = "".join(f"<th>{escaped(column.title)}</th>" for column in self.columns)
-        lines = [
-            [f"{cell.text(of)} {cell.limits(of)}".strip() for cell, of in zip(row.cells, self.columns, strict=False)]
-            for row in self.rows
-        ]  # a section has one cell
+        lines = map(self._texts, self.rows)
         rows = ("".join(f'<td style="text-align:left">{escaped(words)}</td>' for words in line) for line in lines)
         above = f"<thead><tr>{head}</tr></thead>" if self.header else ""
         body = "".join(f"<tr>{row}</tr>" for row in rows)
         whole = f"<table>{title}{above}<tbody>{body}</tbody></table>"
         return f'<div style="overflow-x:auto" tabindex="0">{whole}</div>'  # scrolls by itself
+
+    def _texts(self, row: Row) -> list[str]:
+        """The cells of a row as texts; a section has one."""
+        both = zip(row.cells, self.columns, strict=False)
+        return [clean(f"{cell.text(of)} {cell.limits(of)}".strip()) for cell, of in both]
+
+    def frame(self) -> pd.DataFrame:
+        """Its cells as texts, without sections, for the formats that pandas writes."""
+        import pandas as pd
+
+        rows = [self._texts(row) for row in self.rows if row.kind != "section"]
+        return pd.DataFrame(rows, columns=[clean(column.title) for column in self.columns])
 
     def markdown(self) -> str:
         """A table of GitHub's markdown."""
@@ -317,24 +318,6 @@ def facts(rows: Iterable[tuple[str, Any]]) -> str:
     return made.notebook()
 
 
-def latex(tables: Sequence[Table], notes: Iterable[str] = ()) -> str:
-    """A booktabs table with a panel for each table, whose title stands above its first column. The best is bold."""
-    widest = max((table.columns for table in tables), key=len, default=())
-    lines = [r"% \usepackage{booktabs}", rf"\begin{{tabular}}{{{''.join('r' if c.form else 'l' for c in widest)}}}"]
-    for place, table in enumerate(tables):
-        titles = [table.title or table.columns[0].title, *(column.title for column in table.columns[1:])]
-        lines += [r"\midrule" if place else r"\toprule", " & ".join(map(tex, titles)) + r" \\", r"\midrule"]
-        for row in table.rows:
-            if row.kind == "section":
-                words = tex(str(row.cells[0].value))
-                title = [rf"\multicolumn{{{len(widest)}}}{{l}}{{{words}}} \\"] if words else []
-                lines += [*([r"\midrule"] if row is not table.rows[0] else []), *title]
-            else:
-                cells = (_latex_cell(*pair) for pair in zip(row.cells, table.columns, strict=True))
-                lines.append(" & ".join(cells) + r" \\")
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", *(f"% {one_line(note)}" for note in notes), ""])
-
-
 def _class(names: str) -> str:
     return f' class="{names}"' if names else ""
 
@@ -351,17 +334,6 @@ def _html_cell(cell: Cell, column: Column) -> str:
     if cell.bar is not None:
         words += f'<span class="track" aria-hidden="true"><i style="width:{cell.bar}%"></i></span>'
     return words
-
-
-def _latex_cell(cell: Cell, column: Column) -> str:
-    if isinstance(cell.value, str):
-        words = tex(cell.text(column))
-        return rf"\textbf{{{words}}}" if cell.best else words
-    if (value := formatted(cell.value, column.form)) == "–":
-        return "--"
-    words = rf"$\mathbf{{{tex(value)}}}$" if cell.best else tex(value) if column.form == "p" else f"${tex(value)}$"
-    limits = cell.limits(column)
-    return words + tex(cell.mark) + (rf" {{\scriptsize${limits}$}}" if limits else "")
 
 
 def _markdown_cell(cell: Cell, column: Column) -> str:
