@@ -41,7 +41,7 @@ from .fitting.folds import folds
 from .fitting.outcome import cheapest, fit_decision, fit_preference
 from .fitting.weights import Training, refine
 from .report import CompileReport, Fitted, FormTrial, Parts, Plan
-from .search.base import DemonstrationSearch, unfit
+from .search.base import DemonstrationSearch, SearchRecord, unfit
 from .search.few_shot import NoSearch
 from .search.random import CorrelationRandomSearch
 
@@ -332,7 +332,7 @@ class Compiler:
             training = Training(examples, scored.verdicts, scored.percents, search.objective, seed, self.progress)
             refined = refine(program, training)
         zero_shot = student.copy_for(calibration=Calibration.fit(record.zero_shot.percents, train.scores, scale))
-        left_out = None if plan.parts.crossed else self._left_out(search, forms, refined, examples)
+        left_out = None if plan.parts.crossed else self._left_out(record, forms, refined, examples, by)
         fitted = Fitted(program, zero_shot, record, inference, forms, tuple(refined), plan.dearer or dearer, left_out)
         program.calibration = Calibration.fit(fitted.percents, train.scores, scale)
         program.decision = fit_decision(fitted.percents, train)
@@ -342,21 +342,20 @@ class Compiler:
         return fitted
 
     def _left_out(
-        self, search: DemonstrationSearch, forms: Sequence[FormTrial], refined: Sequence[Refinement],
-        examples: Sequence[dspy.Example],
+        self, record: SearchRecord, forms: Sequence[FormTrial], refined: Sequence[Refinement],
+        examples: Sequence[dspy.Example], by: Objective,
     ) -> Vector | None:  # fmt: skip
         """`Fitted.left_out`: form and candidate are chosen again without each fold of the training rows."""
-        assert search.record is not None
-        if len(forms) < 2 and len(search.record.tried) < 2:
+        if len(forms) < 2 and len(record.tried) < 2:
             return None
-        if any(r.changed for r in refined) or len(set(groups(examples))) < 2:
+        if any(r.changed for r in refined) or record.left_out is None:
             return np.full(len(examples), math.nan)
-        scores, settled = search.left_out(examples), max(forms, key=FormTrial.preference, default=None)
-        for out in folds(groups(examples), seed=search.seed) if settled else ():
+        scores, settled = record.left_out.copy(), max(forms, key=FormTrial.preference, default=None)
+        how: dict[str, Any] = {"objective": by, "seed": self.options.seed, "rounds": 0}
+        for out in folds(groups(examples), seed=self.options.seed) if settled else ():
             rest = np.setdiff1d(np.arange(len(examples)), out)
             kept = [examples[i] for i in rest.tolist()]
-            by: dict[str, Any] = {"objective": search.objective, "seed": search.seed, "rounds": 0}
-            again = [replace(form, agreement=agreement(form.percents[rest], kept, **by)) for form in forms]
+            again = [replace(form, agreement=agreement(form.percents[rest], kept, **how)) for form in forms]
             best = max(zip(again, forms, strict=True), key=lambda pair: pair[0].preference())[1]
             scores[out] = scores[out] if best is settled else best.percents[out]
         return scores

@@ -247,7 +247,8 @@ class Findings:
         having been chosen)."""
         record, by = self.final.record, self.objective
         chosen = {"demos": record.selected.demos, "candidate": record.selected.name, "kind": record.selected.kind}
-        reached, corrected = record.selected.agreement, record.corrected and json_number(record.corrected.value)
+        reached, corrected = record.selected.agreement, record.corrected
+        corrected = None if corrected is None else json_number(corrected)
         if (instead := next((r for r in self.final.refined if r.changed and r.candidate), None)) is not None:
             chosen |= {"candidate": instead.candidate, "kind": instead.name}
             train, corrected = examples_of(self.seen), None

@@ -42,11 +42,12 @@ from ..examples import (
     humans,
     item_of,
     refuse_overlap,
+    rows_of,
     score_rows,
 )
 from ..fitting.folds import folds
 from .racing import CHANCE, Rows, blocks, chance
-from .selection import Contest, Correction, Entrant, corrected
+from .selection import Contest
 
 Anchor = Literal["auto", "gold", "predicted"]
 DemoKind = Literal["none", "labels", "predicted", "gold", "mixed"]
@@ -107,8 +108,12 @@ class SearchRecord:
     """Why it chose this one, where that is not simply the best."""
     stopped: str | None = None
     """Why it ended early, if it did."""
-    corrected: Correction | None = None
-    """The chosen one's value after correction for having been chosen; None where that cannot be estimated."""
+    left_out: Vector | None = None
+    """Each row's score by the candidate that the rows of the other folds (whole groups) choose: what was chosen on a
+    row agrees with it too well for its errors to tell those to come. None where nothing can be chosen again."""
+    corrected: float | None = None
+    """The chosen one's value corrected for having been chosen: that of these scores, each candidate's brought to the
+    chosen one's mean and spread. None where it is undefined."""
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
@@ -321,8 +326,7 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
             stopped = f"the budget ran out; {whole} of {self.evaluations()} candidates were tried"
         tried = tuple(context.tried)
         chosen, reason = self.choose(tried, rows)
-        correction = self._corrected(tried, chosen, rows)
-        self.record = SearchRecord(tried, chosen, reason, stopped, correction)
+        self.record = self.crossed(SearchRecord(tried, chosen, reason, stopped), rows)
         chosen.program._compiled = True
         chosen.program.candidate_programs = [c.to_dict() for c in self.record.candidates]
         return chosen.program
@@ -414,32 +418,29 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
             f"did not clearly beat {chosen.candidate.name} ({chosen.candidate.agreement.value:.2f}), which {needs}"
         )
 
-    def left_out(self, rows: Sequence[dspy.Example]) -> Vector:
-        """Each row's raw score by the candidate that the rows of the other folds (whole groups) choose. What was chosen
-        on a row agrees with it too well for its errors to tell those to come. Raises OptionError for a single group."""
-        assert self.record is not None
-        finished, scores = _finished(self.record.tried), np.full(len(rows), math.nan)
+    def crossed(self, record: SearchRecord, rows: Sequence[dspy.Example]) -> SearchRecord:
+        """With `left_out` and `corrected`, where they can be told: what some rows choose is measured on others."""
+        if len(set(groups(rows))) < 2:
+            return record
+        finished, raw = _finished(record.tried), np.full(len(rows), math.nan)
+        alike = raw.copy()
         for out in folds(groups(rows), seed=self.seed):
             kept = np.setdiff1d(np.arange(len(rows)), out)
             rest = [rows[i] for i in kept.tolist()]
             parts = [self._part(trial, kept, rest) for trial in finished]
             chosen, _ = self.choose(parts, rest)
-            scores[out] = next(t for t, part in zip(finished, parts, strict=True) if part is chosen).scored.percents[
-                out
-            ]
-        return scores
+            again = next((trial for trial, part in zip(finished, parts, strict=True) if part is chosen), None)
+            if again is None:  # chosen by something else than these scores
+                return record
+            raw[out] = again.scored.percents[out]
+            alike[out] = _like(record.scored.percents, again.scored.percents)[out]
+        reached = self.objective.reached(alike, rows_of(rows))
+        return replace(record, left_out=raw, corrected=None if reached.reason else reached.value)
 
     def _part(self, trial: Trial, kept: Rows, rest: Sequence[dspy.Example]) -> Trial:
         scored = Scored((), trial.scored.percents[kept])
         reached = agreement(scored.percents, rest, objective=self.objective, seed=self.seed, rounds=0)
         return replace(trial, candidate=replace(trial.candidate, agreement=reached), scored=scored)
-
-    def _corrected(self, tried: Sequence[Trial], chosen: Trial, rows: Sequence[dspy.Example]) -> Correction | None:
-        """The chosen one's value after correction, by the rule that `choose` goes by; None where another one chose."""
-        values = [math.nan if c.agreement.reason else c.agreement.value for c in (t.candidate for t in tried)]
-        entrants = [Entrant(t.scored.percents, value, t.judged) for t, value in zip(tried, values, strict=True)]
-        pair = corrected(entrants, _contest(tried), rows, objective=self.objective, sure=self.sure, seed=self.seed)
-        return pair[1] if pair is not None and tried[pair[0]] is chosen else None
 
 
 def _contest(tried: Sequence[Trial]) -> Contest:
@@ -448,6 +449,14 @@ def _contest(tried: Sequence[Trial]) -> Contest:
 
 def _values(tried: Sequence[Trial]) -> list[float]:
     return [t.candidate.agreement.value for t in tried]
+
+
+def _like(wanted: Vector, percents: Vector) -> Vector:
+    """Scores with the mean and spread of others; as they are where either has none."""
+    if np.isnan(wanted).all() or np.isnan(percents).all():
+        return percents
+    (middle, spread), (mean, own) = ((np.nanmean(x), np.nanstd(x)) for x in (wanted, percents))
+    return np.asarray(middle + (percents - mean) * (spread / own if own else 1.0))
 
 
 def _raced(verdicts: Mapping[int, Verdict]) -> tuple[Scored, Rows]:
