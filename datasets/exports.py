@@ -1,7 +1,8 @@
 """What annotation and tracing tools export, as plain records: Argilla, Label Studio, MLflow, Langfuse, Phoenix.
 
 Each record gets the columns that people would have written by hand: texts under their own names, `scores` as {name:
-{rater: rating}}. Only what people said counts: scores of other judges (LLM, code) are left out and counted.
+{rater: rating}}, and `why` as {name: [comment]}. Only what people said counts: scores of other judges (LLM, code) are
+left out and counted.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ from typing import Any, TypeAlias
 
 from ..conversation import parsed
 from ..errors import LabelsError
+from ..rows import folded_name, named_roles
 
 Record: TypeAlias = dict[str, Any]
-#: A question, who answered it, the answer, and whether it counts: a person gave it and stands by it.
-_Given: TypeAlias = tuple[Any, Any, Any, bool]
+#: A question, who answered it, the answer, whether it counts (a person gave it and stands by it), and the reason.
+_Given: TypeAlias = tuple[Any, Any, Any, bool, Any]
+_REASONS = frozenset[str]().union(*named_roles("ratings")["rationale"])
 
 
 @dataclass
@@ -29,17 +32,22 @@ class Export:
     def record(self, record: Mapping[str, Any]) -> Record:
         made, ratings = self.read(record)
         scores: dict[str, dict[str, Any]] = {}
-        for question, rater, value, counts in ratings:
+        why: dict[str, list[str]] = {}
+        for question, rater, value, counts, reason in ratings:
+            if isinstance(value, str) and folded_name(str(question)) in _REASONS:  # a question that asks for a text
+                question, value, reason = None, None, value
+            if counts and _there(reason):
+                why.setdefault(str(question or "rating"), []).append(reason)
             value = value[0] if isinstance(value, list) and len(value) == 1 else value
             if not counts:
-                self.left_out += 1
-            elif not isinstance(value, (list, Mapping)):  # rankings and spans are no ratings
+                self.left_out += value is not None
+            elif value is not None and not isinstance(value, (list, Mapping)):  # rankings and spans are no ratings
                 given = scores.setdefault(str(question or "rating"), {})
                 who = str(rater) if _there(rater) else "1"
                 while who in given:  # the same person once more
                     who += "'"
                 given[who] = value
-        return {**made, "scores": scores}
+        return {**made, "scores": scores} | ({"why": why} if why else {})
 
 
 def recognised(head: Sequence[Mapping[str, Any]], origin: str) -> Export | None:
@@ -55,7 +63,7 @@ def recognised(head: Sequence[Mapping[str, Any]], origin: str) -> Export | None:
 def _argilla(record: Mapping[str, Any]) -> tuple[Record, Iterator[_Given]]:
     """`records.to_list()`; responses that were not submitted do not count."""
     given = (
-        (question, response.get("user_id"), response.get("value"), response.get("status") in (None, "submitted"))
+        (question, response.get("user_id"), response.get("value"), response.get("status") in (None, "submitted"), None)
         for question, answers in _object(record["responses"]).items()
         for response in _objects(answers)
     )
@@ -72,8 +80,11 @@ def _label_studio(record: Mapping[str, Any]) -> tuple[Record, Iterator[_Given]]:
             for result in _objects(annotation.get("result")):
                 inner = _object(result.get("value"))
                 key = next((key for key in ("rating", "choices", "number", "selected") if key in inner), None)
+                counts = not annotation.get("was_cancelled")
                 if key is not None:
-                    yield result.get("from_name"), who, inner[key], not annotation.get("was_cancelled")
+                    yield result.get("from_name"), who, inner[key], counts, None
+                elif result.get("type") == "textarea" and counts:
+                    yield None, who, None, True, " ".join(map(str, inner.get("text") or ()))
 
     return {**_object(record["data"]), "id": record.get("id")}, given()
 
@@ -87,7 +98,8 @@ def _mlflow(record: Mapping[str, Any]) -> tuple[Record, Iterator[_Given]]:
             if "feedback" in assessment:
                 by_person = str(source.get("source_type", "HUMAN")).upper() == "HUMAN"
                 value = _object(assessment["feedback"]).get("value")
-                yield assessment.get("assessment_name"), source.get("source_id"), value, by_person
+                name, reason = assessment.get("assessment_name"), assessment.get("rationale")
+                yield name, source.get("source_id"), value, by_person, reason
 
     texts = {"source": _plain(record.get("request")), "output": _plain(record.get("response"))}
     return {"id": record.get("trace_id"), **texts}, given()
@@ -98,7 +110,8 @@ def _phoenix(record: Mapping[str, Any]) -> tuple[Record, Iterator[_Given]]:
     label, score = record.get("result.label"), record.get("result.score")
     by_person = str(record.get("annotator_kind") or "HUMAN").upper() == "HUMAN"
     who = record.get("user_id") or record.get("identifier")
-    given = iter([(record.get("annotation_name"), who, score if _there(score) else label, by_person)])
+    rating, reason = score if _there(score) else label, record.get("result.explanation")
+    given = iter([(record.get("annotation_name"), who, rating, by_person, reason)])
     texts = {f"attributes.{side}.value": name for side, name in (("input", "source"), ("output", "output"))}
     return {name: _plain(record.get(column)) for column, name in texts.items()}, given
 
@@ -109,7 +122,7 @@ def _langfuse(record: Mapping[str, Any]) -> tuple[Record, Iterator[_Given]]:
         (
             score.get("name"), score.get("authorUserId") or score.get("source"),
             score.get("stringValue") or score.get("value"),
-            str(score.get("source", "")).upper() != "EVAL",
+            str(score.get("source", "")).upper() != "EVAL", score.get("comment"),
         )
         for score in _objects(record["scores"])
     )  # fmt: skip

@@ -12,10 +12,13 @@ from .marks import WORDS, Marks, folded, named_scale, unrated, word_set
 Records = Sequence[Mapping[str, Any]]
 
 _NAMES = {what: word_set(words) for what, words in WORDS["columns"].items()}
-_WORDS = {role: _NAMES[role] for role in ("output", "source", "context", "reference")}
+_WORDS = {role: _NAMES[role] for role in ("output", "source", "context", "reference", "rationale")}
 #: Words of columns that hold something about a text, and by which a column is likely to be the score, where its values
 #: could be one.
 _ABOUT, _SCORE_WORDS = _NAMES["about"], _NAMES["score"]
+
+#: Words that keep a column from a role: a machine's reasons are no person's.
+_OTHER = {"reference": _ABOUT, "rationale": _NAMES["machine"]}
 
 #: What `judgesmith score` writes beside a verdict.
 _OURS = ("verdict", "verdicts", "preference", "judge", "seen", "defer")
@@ -28,7 +31,7 @@ def guessed(records: Records, names: Sequence[str], taken: Mapping[str, str]) ->
     for role, words in _WORDS.items():
         if role in taken:
             continue
-        other = _ABOUT if role == "reference" else _ABOUT | _WORDS["reference"]
+        other = _OTHER.get(role, _ABOUT | _WORDS["reference"])
         free = {name: words_of(name) for name in names if name not in (*taken.values(), *result.values())}
         hits = [n for n, own in free.items() if words & own and not own & other and text_like(records, n)]
         if len(hits) == 1:

@@ -51,7 +51,8 @@ class Row:
     has only the aspects that more than one person rated, and `raters` who rated, in the same order, where the file says
     so. `line` is the row's number in its file, from 1, a header not counted, `columns` its whole record. `doc_id` is
     equal for rows with the same input, `group` for rows that must stay on one side of a split. `suggested`: it was not
-    drawn at random, but chosen by `suggest` to be labelled.
+    drawn at random, but chosen by `suggest` to be labelled. `comments` is what people wrote of it by aspect, "" where
+    they named none.
     """
 
     id: str
@@ -68,6 +69,12 @@ class Row:
     raters: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     suggested: bool = False
     columns: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    comments: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+
+    def why(self, aspect: str) -> tuple[str, ...]:
+        """People's reasons for the score of an aspect; all that they wrote where that is overall quality."""
+        names = self.comments if aspect == OVERALL else (aspect, "")
+        return tuple(chain.from_iterable(self.comments.get(name, ()) for name in names))
 
 
 @dataclass(frozen=True)
@@ -175,11 +182,12 @@ class Labels:
         return replace(self, rows=tuple(self.rows[int(index)] for index in indices))
 
     def fingerprint(self) -> str:
-        """Sha256 (64 hex digits) over ids, texts, scores of the aspect and scale. The order of the rows counts."""
+        """Sha256 (64 hex digits) over ids, texts, scores of the aspect, reasons, scale. The order of rows counts."""
         digest = hashlib.sha256(json.dumps([self.aspect, *map(float, self.scale)]).encode())
         for row, score in zip(self.rows, self.scores.tolist(), strict=True):
             digest.update(b"\n")
-            digest.update(json.dumps([row.id, row.source, row.context, row.output, row.reference, score]).encode())
+            texts = [row.id, row.source, row.context, row.output, row.reference]
+            digest.update(json.dumps([*texts, score, *row.why(self.aspect)]).encode())
         return digest.hexdigest()
 
 
@@ -326,9 +334,20 @@ class Columns:
         doc_id = doc_id or source_key(read.source or output or row_id)
         row = Row(
             row_id, output, read.source, read.context, read.reference, system, doc_id, group or doc_id, scores, ratings,
-            line, raters, chosen_by == "suggest", record,
+            line, raters, chosen_by == "suggest", record, self._comments(record, scores),
         )  # fmt: skip
         return row, problems
+
+    def _comments(self, record: Mapping[str, Any], aspects: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """What people wrote, on one line each: a text, a list, or an object of these by aspect or rater."""
+        cell = parsed(record.get(self.texts.get("rationale", "")))
+        named = cell if isinstance(cell, Mapping) else {"": cell}
+        made: dict[str, tuple[str, ...]] = {}
+        for name, part in named.items():
+            key = name if name in aspects else ""
+            lines = (as_text(one) for one in (part if isinstance(part, (list, tuple)) else [part]))
+            made[key] = made.get(key, ()) + tuple(" ".join(line.split()) for line in lines if line)
+        return {name: lines for name, lines in made.items() if lines}
 
     def _ratings(self, aspect: str, cells: _Cells) -> list[tuple[str, float]]:
         """(who, rating) of each rating in some cells; who is "" where nothing says it. Raises ValueError."""

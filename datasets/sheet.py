@@ -128,6 +128,9 @@ class Sheet:
         """The labels of one aspect, perhaps all the same. notes: on how the file was read. Raises LabelsError."""
         roles = self._roles(aspect, categories)
         parsed = [roles.row(record, line) for record, line in zip(self.records, self.lines, strict=True)]
+        if self.pairs is not None:  # what is written of two outputs speaks for the better one
+            parsed = [(row if max(row.scores.values(), default=0) > 0.5 else replace(row, comments={}), reasons)
+                      for row, reasons in parsed]  # fmt: skip
         aspect = self._aspect(parsed, aspect)
         rows = self._rows(parsed, roles, aspect)
         marks, column = roles.marks.get(aspect, Marks()), roles.column_of(aspect)
@@ -420,4 +423,6 @@ def _one(several: Sequence[_Rated]) -> Row:
         scores[aspect] = math.fsum(values) / len(values)
         ratings |= {aspect: values} if len(values) > 1 else {}
         raters |= {aspect: who} if all(who) else {}
-    return replace(first, scores=scores, ratings=ratings, raters=raters)
+    written = [pair for _, row, _ in several for pair in row.comments.items()]
+    comments = {name: tuple(text for of, texts in written if of == name for text in texts) for name, _ in written}
+    return replace(first, scores=scores, ratings=ratings, raters=raters, comments=comments)

@@ -317,7 +317,8 @@ class Compiler:
         inference: Inference | None = None
         if isinstance(student, InfersTask) and student.infers():
             order = np.random.default_rng([self.options.seed, 77]).permutation(len(examples))
-            shown = [Labelled(examples[i].source or "", examples[i].output, round(examples[i].score, 1)) for i in order]
+            pairs = [(train.rows[i], examples[i]) for i in order]
+            shown = [Labelled(e.source or "", e.output, round(e.score, 1), r.id, r.why(train.aspect)) for r, e in pairs]
             self.progress.stage("task inference", self.inference.calls(len(shown)))
             inference = engine.run(student.infer(shown, lm, self.inference, self.progress.step))
         more = {} if plan.dearer else _dearer(student, lm.name)

@@ -22,15 +22,21 @@ from ..programs.judge import Judge
 from ..programs.progress import Progress
 from ..rows import human_score, source_key
 from ..signatures.values import Item, Scale, Verdict
+from ..tables import shortened
 
 Vector = NDArray[np.float64]
+#: Characters of people's reasons that a demonstration shows.
+LONGEST_REASON = 400
 
 
 def examples_of(labels: Labels, judge: Judge | None = None) -> list[dspy.Example]:
     """One DSPy example a row: inputs source, output, context, reference; `score` is the human's in percent [0, 100],
-    `group` what may not stand on both sides, `document` and `system` what the agreement levels need, `columns` what the
-    judge weighs beside the texts. Raises LabelsError for a row without that."""
+    `group` what may not stand on both sides, `document` and `system` what the agreement levels need, `why` the reasons
+    that people gave, `columns` what the judge weighs beside the texts. Raises LabelsError for a row without that."""
     made = rated(labels.rows, map(Scale(*labels.scale).to_percent, labels.scores.tolist()))
+    for row, example in zip(labels.rows, made, strict=True):
+        if why := " / ".join(row.why(labels.aspect)):
+            example["why"] = shortened(why, LONGEST_REASON)
     if judge is not None and judge.columns():
         for row, example in zip(labels.rows, made, strict=True):
             example["columns"] = tuple(numbers_of(judge, row, labels.origin).items())

@@ -139,6 +139,7 @@ class Findings:
             calibrated_error=_mean_error(np.array([v.score for v in self.verdicts], float), human),
             uncalibrated_error=_mean_error(linear, human),
             stopped=self._stopped,
+            drawn_from=self._drawn_from(),
             heldout_predictions=tuple(
                 {
                     "id": row.id,
@@ -189,6 +190,7 @@ class Findings:
             ],
             "task_inference": inference
             and {"batches": inference.batches, "complete": inference.complete, "notes": list(inference.notes)},
+            **({"criteria_from": report.drawn_from} if report.drawn_from else {}),
             **{refinement.name: refinement.details for refinement in final.refined},
             **{name: data[name] for name in (*same, "notes")},
             "heldout": data["heldout"] | {"cross_validated": self.folds > 0, "folds": self.folds},
@@ -260,6 +262,14 @@ class Findings:
             "corrected": corrected,
             "q_corrected": corrected if by.name == "q" else None,
         }
+
+    def _drawn_from(self) -> dict[str, list[dict[str, str]]]:
+        """By criterion of the judge, the comments that it was inferred from, where there were any."""
+        inference, known = self.final.inference, self.final.judge.knowledge.criteria
+        if inference is None or not inference.drawn_from:
+            return {}
+        inferred = {c.name: inference.drawn_from.get(c.name, ()) for c in inference.criteria if c in known}
+        return {name: [asdict(comment) for comment in comments] for name, comments in inferred.items()}
 
     def _way(self) -> dict[str, Any] | None:
         """How far the judge is on the way from guessing to one human rater; None where the rows have one rating."""

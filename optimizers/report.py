@@ -132,6 +132,8 @@ class CompileReport:
     """How far the judge is on the way from guessing (0) to one human rater (1), where the held-out rows have several
     ratings: value, low, high and how many raters."""
     stopped: str | None = None
+    drawn_from: dict[str, list[dict[str, str]]] = field(default_factory=dict)
+    """By criterion, the rows and comments of people that the model says it comes from; empty without comments."""
     heldout_predictions: tuple[dict[str, Any], ...] = field(default=(), repr=False)
 
     def __repr__(self) -> str:
@@ -191,6 +193,7 @@ class CompileReport:
             },
             "notes": list(self.notes),
             "stopped": self.stopped,
+            **({"criteria_from": self.drawn_from} if self.drawn_from else {}),
             "calls": self.usage.calls,
             "cached_calls": self.usage.cached,
             **{name: getattr(self.usage, name) for name in usage},

@@ -70,6 +70,7 @@ _PROVENANCE = _shape(
     zero_shot=_AGREEMENT, objective=str, labels=_shape(rows=int, origin=str, aspect=str, columns=dict[str, str]),
     selected=_shape(candidate=str, objective=str, value=float, corrected=float, q=float, q_corrected=float),
     cost=_shape(calls=int, prompt_tokens=int, completion_tokens=int),
+    criteria_from=dict[str, list[_shape(row=str, text=str)]],  # type: ignore[misc]
 )  # fmt: skip
 
 

@@ -33,6 +33,7 @@ class ProposeCriteria(dspy.Signature):  # type: ignore[misc]
 
     description: str = dspy.InputField()
     observations: str = dspy.InputField()
+    comments: str = dspy.InputField(desc="numbered reasons that people gave for their scores")
     criteria: str = dspy.OutputField(desc="criteria, each with a name and a definition")
 
 

@@ -560,11 +560,12 @@ def without_demos(judge: Judge) -> Judge:
 
 
 def demonstration(judge: Judge, row: dspy.Example, verdict: Verdict | None, *, predicted: bool) -> dict[str, Any]:
-    """A row as a demonstration, with the teacher's verdict if one is to be shown. Its score is the human's, unless the
-    verdict's own is wanted."""
+    """A row as a demonstration, with the teacher's verdict if one is to be shown. Its score is the human's, and its
+    explanation, too, where people gave a reason, unless the verdict's own is wanted."""
     percent = verdict.percent if predicted and verdict is not None else row.score
     return {
         **judge.demonstration(item_of(row), verdict),
+        **({"explanation": row.why} if not predicted and row.get("why") else {}),
         "score": round(float(percent), 6),
         "augmented": verdict is not None,
         "gold": not predicted,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import dspy
@@ -14,7 +14,9 @@ from ...disarming import disarm
 from ...errors import CallError
 from ...signatures.task import DescribeTask, MergeCriteria, MergeDescriptions, ObserveBatch, ProposeCriteria
 from ...signatures.values import Criterion, Usage
+from ...tables import shortened
 from ..models.lm import LanguageModel
+from ..prompting.answers import Drawn
 from ..prompting.layouts import CriteriaListLayout, Laid, TextLayout, block
 from ..prompting.predict import Evaluator, JudgePredict, called, carrying
 
@@ -46,17 +48,28 @@ class TaskKnowledge(Parameter):  # type: ignore[misc]
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """One labelled example as task inference sees it."""
+    """One labelled example as task inference sees it. why: the reasons that people gave."""
 
     source: str
     output: str
     score: float
+    id: str = ""
+    why: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """A person's reason for the score of a row, by the row's id."""
+
+    row: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Inference:
     """The outcome: a description, criteria, how many batches were read, whether the model said COMPLETE, and what a
-    reader should know (a step that failed)."""
+    reader should know (a step that failed). drawn_from: by criterion, the comments that the model says it comes from,
+    without those that it made up; empty where there were no comments."""
 
     description: str
     criteria: tuple[Criterion, ...]
@@ -64,6 +77,7 @@ class Inference:
     complete: bool
     notes: tuple[str, ...]
     usage: Usage
+    drawn_from: Mapping[str, tuple[Comment, ...]] = field(default_factory=dict)
 
 
 class TaskInference(Evaluator):
@@ -71,7 +85,7 @@ class TaskInference(Evaluator):
 
     batches: mini-batches at most (paper: 25). batch_size: examples in each (paper: 5). keep: descriptions and criteria
     sets at most (paper: 5), written at equal distances from all that was observed by then. text_limit: characters of a
-    source or an output that are shown, the rest is cut with "…".
+    source or an output that are shown, the rest is cut with "…"; of a comment, a quarter of that.
     """
 
     def __init__(self, *, batches: int = 25, batch_size: int = 5, keep: int = 5, text_limit: int = 1200) -> None:
@@ -115,18 +129,30 @@ class TaskInference(Evaluator):
         run = _Reading(self, called(lm if lm is not None else self.observe.lm), progress, described)
         batches = [examples[i : i + self.batch_size] for i in range(0, len(examples), self.batch_size)][: self.batches]
         for batch in batches:
-            await run.observe(self._show(batch, aspect))
+            await run.observe(self._show(batch, aspect), self._comments(batch))
             if run.complete or run.batches == len(batches) or run.batches % self._distance(len(batches)) == 0:
                 await run.write()
             if run.complete:
                 break
         description = await run.description()
-        criteria = (await run.criteria(description))[:MOST]
+        drawn = (await run.criteria(description))[:MOST]
+        criteria = [Criterion(c.name, c.definition) for c in drawn]
+        unread = sum(len(e.why) for e in examples) - len(run.comments)
+        if unread:
+            run.notes.append(f"{unread} comments stand in rows that it ended without reading")
+        if run.made_up:
+            run.notes.append(f"the model cited comments that do not exist ({run.made_up}); they are left out")
         if len(criteria) < FEWEST:
             run.notes.append(f"only {len(criteria)} criteria were inferred; {FEWEST} to {MOST} were asked for")
         made = dspy.Prediction(description=description, criteria=list(criteria), notes=list(run.notes))
         notes = tuple(run.notes)
-        return carrying(made, Inference(description, tuple(criteria), run.batches, run.complete, notes, run.usage))
+        found = {c.name: tuple(run.comments[n - 1] for n in run.cited(c)) for c in drawn} if run.comments else {}
+        read = run.batches, run.complete
+        return carrying(made, Inference(description, tuple(criteria), *read, notes, run.usage, found))
+
+    def _comments(self, batch: Sequence[Labelled]) -> list[Comment]:
+        most = self.text_limit // 4
+        return [Comment(e.id, shortened(text, most)) for e in batch for text in e.why]
 
     def _show(self, batch: Sequence[Labelled], aspect: str) -> str:
         def cut(text: str) -> str:
@@ -136,7 +162,7 @@ class TaskInference(Evaluator):
         return Laid(
             "\n\n".join(
                 f"Example {i}\n{block('source', cut(e.source) or '(none)')}\n{block('output', cut(e.output))}\n"
-                f"{what}: {e.score:g} of 100"
+                f"{what}: {e.score:g} of 100" + "".join(f"\n{block('comment', c.text)}" for c in self._comments([e]))
                 for i, e in enumerate(batch, 1)
             )
         )
@@ -155,6 +181,8 @@ class _Reading:
         self.descriptions: list[str] = []
         self.sets: list[list[Criterion]] = []
         self.batches, self.complete = 0, False
+        self.comments: list[Comment] = []  # numbered from 1
+        self.listed = self.made_up = 0  # comments that criteria were asked for; those cited that are not there
 
     async def ask(self, step: JudgePredict, what: str, **inputs: Any) -> Any | None:
         """The answer; None, and a note, where the call fails."""
@@ -170,9 +198,10 @@ class _Reading:
         (value,) = answer.read.values.values()
         return value
 
-    async def observe(self, batch: str) -> None:
+    async def observe(self, batch: str, comments: Sequence[Comment]) -> None:
         """What one mini-batch adds to the observations."""
         self.batches += 1
+        self.comments += comments
         seen, what = "\n".join(self.observations), f"reading examples, batch {self.batches}"
         new = await self.ask(self.steps.observe, what, earlier_observations=seen, examples=batch)
         self.complete = bool(self.observations) and (new or "").strip(" .!\"'*`\n").upper() == "COMPLETE"
@@ -180,8 +209,10 @@ class _Reading:
             self.observations.append(new.replace("COMPLETE", "").strip())
 
     async def write(self) -> None:
-        """A description and criteria from all that was observed, if anything was since the last ones."""
-        if self.written_from == len(self.observations):
+        """A description and criteria from all that was observed, and from the comments since the last ones."""
+        new = range(self.listed + 1, len(self.comments) + 1)
+        self.listed = len(self.comments)
+        if self.written_from == len(self.observations) and not new:
             return
         self.written_from = len(self.observations)
         steps, where = self.steps, f"batch {self.batches}"
@@ -194,9 +225,21 @@ class _Reading:
         if description is not None:
             self.descriptions.append(description)
         what = f"naming criteria, {where}"
-        named = await self.ask(steps.propose, what, description=description or earlier, observations=seen)
+        told = {"comments": "\n".join(f"{n}. {self.comments[n - 1].text}" for n in new), "cites": bool(new)}
+        named = await self.ask(steps.propose, what, description=description or earlier, observations=seen, **told)
         if named is not None:
-            self.sets.append(named)
+            self.sets.append(self.checked(named, new))
+
+    def checked(self, named: Sequence[Criterion], there: Container[int]) -> list[Criterion]:
+        """The criteria without the numbers of comments that the model was not shown."""
+        shown = [(c, tuple(n for n in numbers_of(c) if n in there)) for c in named]
+        self.made_up += sum(len(numbers_of(c)) - len(numbers) for c, numbers in shown)
+        return [Drawn(c.name, c.definition, numbers) for c, numbers in shown]
+
+    def cited(self, criterion: Criterion) -> list[int]:
+        """The comments that a criterion comes from: what merging said, and what was said of that name before."""
+        same = [c for named in self.sets for c in named if c.name.casefold() == criterion.name.casefold()]
+        return sorted({n for c in (criterion, *same) for n in numbers_of(c)})
 
     async def description(self) -> str:
         """The descriptions as one."""
@@ -210,10 +253,21 @@ class _Reading:
         """The sets of criteria as one."""
         if len(self.sets) < 2:
             return [criterion for named in self.sets for criterion in named]
-        lists = "\n\n".join("\n".join(f"- {c.name}: {c.definition}" for c in s) for s in self.sets)
-        what = "merging criteria"
-        merged = await self.ask(self.steps.merge_criteria, what, description=description, criteria_lists=lists)
-        return _merged(merged, self.sets)
+        lists = "\n\n".join("\n".join(f"- {c.name}: {c.definition}{_in_brackets(c)}" for c in s) for s in self.sets)
+        cited = {n for named in self.sets for c in named for n in numbers_of(c)}
+        asked = {"description": description, "criteria_lists": lists, "cites": bool(cited)}
+        merged = await self.ask(self.steps.merge_criteria, "merging criteria", **asked)
+        return _merged(merged and self.checked(merged, cited), self.sets)
+
+
+def numbers_of(criterion: Criterion) -> tuple[int, ...]:
+    """The comments that it is said to come from."""
+    return criterion.comments if isinstance(criterion, Drawn) else ()
+
+
+def _in_brackets(criterion: Criterion) -> str:
+    numbers = ", ".join(map(str, numbers_of(criterion)))
+    return f" (comments {numbers})" if numbers else ""
 
 
 def _merged(answer: list[Criterion] | None, sets: Sequence[Sequence[Criterion]]) -> list[Criterion]:

@@ -200,10 +200,18 @@ _LISTED = re.compile(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Drawn(Criterion):
+    """A criterion with the numbers of the comments that a model says it comes from; they need not exist."""
+
+    comments: tuple[int, ...] = ()
+
+
 def read_criteria_list(text: str, *, most: int = 10) -> list[Criterion]:
     """Criteria from a JSON list of {name, definition}, a JSON object {name: definition}, or lines `Name: definition`.
 
-    Duplicates by name are dropped; at most `most` are kept; an empty list where nothing could be read.
+    Duplicates by name are dropped; at most `most` are kept; an empty list where nothing could be read. Those whose
+    objects cite `comments` are `Drawn`.
     """
     body = unfenced(text)
     start = min((i for i in (body.find("{"), body.find("[")) if i >= 0), default=-1)
@@ -212,15 +220,16 @@ def read_criteria_list(text: str, *, most: int = 10) -> list[Criterion]:
         named = [{"name": name, "definition": meaning} for name, meaning in data.items()]
         data = [data] if "definition" in data else data.get("criteria", named)
     entries = [entry for entry in data if isinstance(entry, dict)] if isinstance(data, list) else []
-    pairs = [(entry.get("name"), entry.get("definition")) for entry in entries] or _LISTED.findall(body)
+    listed = [(*pair, None) for pair in _LISTED.findall(body)]
     kept: dict[str, Criterion] = {}
-    for name, meaning in pairs:
+    for name, meaning, cited in [tuple(map(e.get, ("name", "definition", "comments"))) for e in entries] or listed:
         if not (isinstance(name, str) and isinstance(meaning, str)):
             continue
         name = " ".join(re.sub(r"[\"'*_`:#{}\[\]<>|]", " ", name).split())[:48]
         meaning = " ".join(meaning.strip(" \"'*_`").split())[:300]
         if re.search(r"[A-Za-z\u00c0-\uffff]", name) and meaning and name.casefold() not in kept:
-            kept[name.casefold()] = Criterion(name, meaning)
+            numbers = tuple(dict.fromkeys(map(int, re.findall(r"\d{1,6}", str(cited or "")))))
+            kept[name.casefold()] = Drawn(name, meaning, numbers) if numbers else Criterion(name, meaning)
     return list(kept.values())[:most]
 
 

@@ -325,7 +325,8 @@ class CriteriaLayout(ScoreLayout):
         return self.form(inputs, bare=bare).written(*digits, *([] if bare else whys))
 
     def example(self, demo: Mapping[str, Any]) -> str:
-        return f"Overall score: {self.digits(demo['score'])}"
+        why = "" if demo.get("augmented") else disarm(demo.get("explanation") or "")
+        return f"Overall score: {self.digits(demo['score'])}" + (f"\nWhy: {why}" if why else "")
 
     def grammar(self, inputs: Mapping[str, Any]) -> str:
         return self.form(inputs, bare=self.brief).grammar()
@@ -382,24 +383,34 @@ class TextLayout(Layout):
 
 
 class CriteriaListLayout(Layout):
-    """A list of criteria with definitions, as JSON, by a schema where the model takes one."""
+    """A list of criteria with definitions, as JSON, by a schema where the model takes one. With the input `cites`, each
+    with the numbers of the comments that it comes from."""
 
     as_json = True
 
     def form(self, inputs: Mapping[str, Any]) -> Form:
-        lines = (Line("name", "one to three words"), Line("definition", "one sentence"))
-        return Form(Blocks("Criterion", lines, 10, key="criteria"))
+        lines = [Line("name", "one to three words"), Line("definition", "one sentence")]
+        lines += [Line("comments", "numbers of comments")] if inputs.get("cites") else []
+        return Form(Blocks("Criterion", tuple(lines), 10, key="criteria"))
 
     def rules(self, inputs: Mapping[str, Any]) -> str:
+        if inputs.get("cites"):
+            return (
+                'Answer in JSON: {"criteria": [{"name": …, "definition": …, "comments": "3, 7"}, …]}, each name one to '
+                "three words, each definition one sentence, and in comments the numbers of those comments of people "
+                'that the criterion comes from, or "" where it comes from none. What comments speak of stands first.'
+            )
         return (
             'Answer in JSON: {"criteria": [{"name": …, "definition": …}, …]}, '
             "each name one to three words, each definition one sentence."
         )
 
     def grammar(self, inputs: Mapping[str, Any]) -> str:
+        cited = ' ", \\"comments\\": \\"" ([0-9]{1,3} (", " [0-9]{1,3}){0,7})? "\\""' if inputs.get("cites") else ""
         return (
             'root ::= "{\\"criteria\\": [" entry (", " entry){3,9} "]}"\n'
-            'entry ::= "{\\"name\\": \\"" name "\\", \\"definition\\": \\"" [A-Z] [^"\\\\\\n]{15,120} "\\"}"\n'
+            'entry ::= "{\\"name\\": \\"" name "\\", \\"definition\\": \\"" [A-Z] [^"\\\\\\n]{15,120} "\\""'
+            f'{cited} "}}"\n'
             "name ::= [A-Za-z] [A-Za-z -]{2,30}"
         )
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from json_lines import Rows, lines
+from json_lines import Rows, lines, write
 from patience import HANG
 from tables import table
 
@@ -190,6 +190,20 @@ def test_show(server: Any, cli: Any, compile_: Any, rows_file: Rows, tmp_path: P
     assert done.code == 0
     (asked,) = server.judged
     assert asked.body["messages"] == sent  # the very messages
+
+
+def test_reasons_in_a_file(server: Any, fake: Any, cli: Any, compile_: Any, rows_file: Rows, tmp_path: Path) -> None:
+    rows = lines(rows_file(48))
+    rows_with = write(tmp_path / "with.jsonl", [row | {"Reviewer comment": f"No date in {row['id']}."} for row in rows])
+    cited = fake.CRITERIA.replace('"definition"', '"comments": "1", "definition"', 1)
+    judging = fake.judging(lambda ask: len(ask.judged) % 101)
+    server.answer = lambda ask: cited if ask.step in ("propose", "join") else judging(ask)
+    told = " ".join(compile_(rows_with, "--dry-run").out.split())
+    assert "48 of 48 outputs have a reason" in told and "why: No date in r" in told
+    told = " ".join(compile_(rows_with, "--max-demos", 2).out.split())
+    assert re.search(r"comments of people that they come from, as the model says: Accuracy: from row r\d", told)
+    assert "“No date in r" in told and "Fluency: from no comment" in told
+    assert "(from row r" in " ".join(cli("show", tmp_path / "made.json").out.split())
 
 
 def test_the_models_are_listed_without_ollama(cli: Any) -> None:

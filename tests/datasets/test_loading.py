@@ -308,6 +308,23 @@ def test_rows_of_what_cannot_be_read_are_not_counted(tmp_path: Path, name: str, 
     assert count_rows(tmp_path / name if text is None else from_text(tmp_path, name, text)) is None
 
 
+def test_reasons_are_read_with_their_aspect_and_never_a_models(tmp_path: Path) -> None:
+    scores = [{"tone": 1 + n % 4, "style": 5 - n % 4} for n in range(8)]
+    rows = [{"output": f"text {n % 4}", "rater": "AB"[n // 4], "scores": scores[n], "why": None} for n in range(8)]
+    rows[0]["why"], rows[4]["why"] = {"tone": "Rude.", "Ann": "Read twice."}, ["Curt,\n I think.", None, " "]
+    tone, style = (read_labels(rows, aspect=name, min_rows=2).rows[0] for name in ("tone", "style"))
+    assert tone.why("tone") == ("Rude.", "Read twice.", "Curt, I think.") == tone.why("overall")
+    assert style.why("style") == ("Read twice.", "Curt, I think.")
+    for name, column in (("Why did you say so?", True), ("Bot reason", False), ("Reviewer comment", True)):
+        table = [row | {name: "It is well said."} for row in records()]
+        assert read_labels(table).rows[0].comments == ({"": ("It is well said.",)} if column else {})
+        assert read_labels(write(tmp_path / "l.csv", table), columns={"rationale": name}).rows[0].comments
+    sides = ({"response_a": f"a{n}", "response_b": f"b{n}"} for n in range(8))
+    pairs = [row | {"winner": "ab"[n % 2], "comment": f"c{n}"} for n, row in enumerate(sides)]
+    kept = {row.output: row.why("overall") for row in read_labels(pairs).rows}
+    assert (kept["a0"], kept["b0"], kept["a1"], kept["b1"]) == (("c0",), (), (), ("c1",))
+
+
 def test_the_mean_of_several_aspects_is_an_overall_score(tmp_path: Path) -> None:
     rows = [
         {"source": f"text {n}", "output": f"summary {n}",

@@ -73,6 +73,29 @@ def test_held_out_rows_are_unknown_until_the_search_is_over(server: Any, compile
     assert {ask.step for ask in server.asks} >= {"probe", "observe", "describe", "propose", "score"}
 
 
+def test_reasons_are_learnt_from_and_none_stands_where_its_row_is_judged(
+    server: Any, compiled: Compiled, fake: Any, labels: Labels
+) -> None:
+    rows = [replace(row, comments={"": (f"It says {row.id}.",)}) if n % 2 else row for n, row in enumerate(labels.rows)]
+    cited = json.loads(fake.CRITERIA)["criteria"]
+    cited[0]["comments"] = "2, 1, 4711"
+    judging = fake.judging(lambda ask: len(ask.judged) % 101)
+    server.answer = lambda ask: json.dumps({"criteria": cited}) if ask.step in ("propose", "join") else judging(ask)
+    judge, report = compiled(replace(labels, rows=tuple(rows)), candidates=3)
+    held, own = set(held_out(report)), re.compile(r"It says (r\d{3})\.")
+    given = {mark for ask in server.asks for mark in own.findall(ask.text)}
+    assert given and not given & held
+    assert not [ask for ask in server.judged if ask.mark in own.findall(ask.text)]
+    demos = [demo for ask in server.judged for demo in ask.body["messages"] if demo["role"] == "assistant"]
+    assert any(own.search(demo["content"]) for demo in demos)
+    (told, *others) = report.to_dict()["criteria_from"].items()
+    assert told[0] == "Accuracy" and len(told[1]) >= 2 and not any(comments for _, comments in others)
+    assert all(comment["text"] == f"It says {comment['row']}." for comment in told[1])
+    assert [note for note in report.notes if "comments that do not exist" in note]
+    assert json.loads(dumps(judge))["provenance"]["criteria_from"] == report.drawn_from
+    assert replace(labels, rows=tuple(rows)).fingerprint() != labels.fingerprint()
+
+
 def test_labels_to_hold_out_are_checked_before_a_call(server: Any, compiled: Compiled, labels: Labels) -> None:
     train, other = labels.subset(range(32)), labels.subset(range(32, 48))
     _, report = compiled(train, heldout=other)

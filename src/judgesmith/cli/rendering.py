@@ -71,6 +71,10 @@ def show_report(report: CompileReport, judge: Judge, *, shown: Sequence[str] = (
         out.print(f"{way['value']:.0%} {ends} of the way from guessing to one human rater.", markup=False)
     if sure := report.sureness:
         out.print(_how_sure(sure, judge))
+    if report.drawn_from:
+        out.print("Criteria, and the comments of people that they come from, as the model says:")
+    for name, comments in report.drawn_from.items():
+        out.print(f"  {shortened(name)}: {comments_in_words(comments)}", markup=False)
     u = report.usage
     out.print(
         f"{u.calls:,} calls ({u.cached:,} more came from the disk), {u.prompt_tokens:,} + {u.completion_tokens:,} "
@@ -79,6 +83,13 @@ def show_report(report: CompileReport, judge: Judge, *, shown: Sequence[str] = (
     for note in report.notes:
         if note not in shown:
             out.print(f"note: {note}", style="yellow", markup=False)
+
+
+def comments_in_words(comments: Sequence[Mapping[str, str]]) -> str:
+    """The rows that comments are on, with their words."""
+    shown = [f"{shortened(one['row'])} “{shortened(one['text'], 80)}”" for one in comments[:3]]
+    more = f" and {len(comments) - 3} more" if len(comments) > 3 else ""
+    return f"from row {', row '.join(shown)}{more}" if shown else "from no comment"
 
 
 #: What a decision's measures are called.

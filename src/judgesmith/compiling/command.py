@@ -193,6 +193,8 @@ def _tell_labels(labels: Labels) -> None:
             lines.append(f"{account.rows} rows in the file, {account.labelled} of them labels{outputs}")
         lines += [f"left out, {reason}: {rows_in_words(which)}" for reason, which in account.reasons().items()]
         lines += [f"{account.raters} raters"] if account.raters > 1 else []
+        reasons = sum(bool(row.why(labels.aspect)) for row in labels.rows)
+        lines += [f"{reasons} of {len(labels)} outputs have a reason for their score"] if reasons else []
         lines.append("columns: " + ", ".join(f"{role} = {column!r}" for role, column in account.columns.items()))
         if account.unused:
             lines.append(
@@ -226,6 +228,8 @@ def _show_labels(labels: Labels) -> None:
         for role in ("source", "context", "reference", "output"):
             if text := getattr(row, role):
                 out.print(f"    {role}: {shortened(text, 160)}", style="dim", markup=False)
+        for text in row.why(labels.aspect):
+            out.print(f"    why: {shortened(text, 160)}", style="dim", markup=False)
 
 
 def _dry_run(run: CompileRun, judge: Judge, labels: Labels, compiler: Compiler, *, as_json: bool) -> int:
