@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,8 @@ _NAMES = {
     "gpt": "Assistant", "bot": "Assistant", "model": "Assistant", "chatbot": "Assistant", "system": "System",
     "developer": "System", "tool": "Tool", "function": "Tool", "tool_result": "Tool",
 }  # fmt: skip
+#: How a rendered turn begins.
+_RENDERED = re.compile(rf"((?:{'|'.join(dict.fromkeys(_NAMES.values()))})(?: [^\n:]{{1,60}})?):(?: |$)")
 #: What an object may have beside its turns and still be nothing but a conversation: the request to a chat API.
 _REQUEST = (
     "messages conversation turns model temperature top_p max_tokens stream tools tool_choice seed stop n user id "
@@ -99,6 +102,19 @@ def rendered(value: Any) -> str | None:
     if isinstance(value, Mapping) and "choices" in value:  # an answer, not a conversation
         return said(turns[0])
     return "\n".join(map(_shown, turns))
+
+
+def turns_in(text: str) -> list[tuple[str, str]]:
+    """The turns of a rendered conversation, (speaker, words) each, for pages; none of a text that is not only turns."""
+    turns: list[tuple[str, str]] = []
+    for line in text.splitlines():
+        if match := _RENDERED.match(line):
+            turns.append((match[1], line[match.end() :]))
+        elif turns and (line.startswith("  ") or not line.strip()):
+            turns[-1] = (turns[-1][0], f"{turns[-1][1]}\n{line[2:]}")
+        else:
+            return []
+    return [(speaker, words.strip()) for speaker, words in turns]
 
 
 def judged(value: Any, *, answer: str | None = None) -> Judged | None:

@@ -67,7 +67,7 @@ def test_scores_of_two_raters_are_compiled_from_without_an_option(cli: Any, rows
         ({"kind": "binary"}, ("fail", "pass"), "binary", ("fail", "pass")),
         ({"categories": "bad,ok,good"}, ("bad", "ok", "good"), "category", ("bad", "ok", "good")),
         ({"categories": "mauve,teal,puce"}, ("mauve", "teal", "puce"), "category", ("1 mauve", "2 teal", "3 puce")),
-        ({"aspect": "coherence", "scale": (0.0, 10.0)}, None, "score", ()),
+        ({"aspect": ["coherence"], "scale": (0.0, 10.0)}, None, "score", ()),
     ],
 )  # fmt: skip
 def test_other_labels_need_no_option_either(
@@ -81,7 +81,30 @@ def test_other_labels_need_no_option_either(
     assert cli("label", "--store", at, "--export-only", "--export", tmp_path / "l.jsonl").code == 0
     found = read_labels(tmp_path / "l.jsonl")
     assert (found.kind, found.categories, len(found), found.account and found.account.raters) == (kind, names, 40, 2)
-    assert found.aspect == options.get("aspect", "overall") and found.scale == options.get("scale", found.scale)
+    assert found.aspect == options.get("aspect", ["overall"])[0] and found.scale == options.get("scale", found.scale)
+
+
+@pytest.mark.parametrize("kind", ["score", "category"])
+def test_several_aspects_and_reasons_are_read_without_an_option(kind: str, rows: Path, tmp_path: Path) -> None:
+    """Reasons that are given for one aspect stand there alone; those of a pair are of the better one."""
+    worst, best = ("poor", "fair") if kind == "category" else (1, 5)
+
+    def answer(unit: dict[str, Any], who: int) -> Any:
+        good = number(unit) % 2
+        why = {"tone": f" {who}: {good}  ", "truth": " "}
+        return {"tone": (worst, best)[good], "truth": (best, worst)[good], "why": why}
+
+    words = {"categories": "poor,fair"} if kind == "category" else {}
+    opened = Label(rows=None, store=label(tmp_path / "s.sqlite", rows, answer, aspect=["tone", "truth"], **words))
+    told = open_store(opened).result(tmp_path / "l.jsonl")
+    assert [one["question"] for one in told["agreement"]] == ["tone", "truth"]
+    tone, truth = (read_labels(tmp_path / "l.jsonl", aspect=aspect) for aspect in ("tone", "truth"))
+    assert (tone.rows[5].why("tone"), truth.rows[5].why("truth")) == (("0: 1", "1: 1"), ())
+    assert tone.scores[5] > tone.scores[4] and truth.scores[5] < truth.scores[4]
+    old = '{"kind": "score", "aspect": "coherence", "scale": [1, 5], "categories": [], "repeats": 0}'
+    store = Store(label(tmp_path / "old.sqlite", rows, lambda unit, who: {"score": 3}, n=1))
+    store.set(task=old)
+    assert store.task and store.task.aspects == ("coherence",)
 
 
 def test_preferences(rows: Path, tmp_path: Path, cli: Any) -> None:
@@ -89,7 +112,8 @@ def test_preferences(rows: Path, tmp_path: Path, cli: Any) -> None:
 
     def answer(unit: dict[str, Any], who: int) -> Any:
         a, b = (unit["texts"][f"output_{side}"] for side in "ab")
-        return {"preference": "tie" if who else "a" if a < b else "b"}
+        better = "tie" if who else "a" if a < b else "b"
+        return {"preference": better, "why": {"preference": unit["texts"]["source"][:7]}}
 
     at = label(tmp_path / "s.sqlite", rows, answer, kind="preference")
     assert cli("label", "--store", at, "--export-only", "--export", tmp_path / "l.jsonl").code == 0
@@ -98,6 +122,7 @@ def test_preferences(rows: Path, tmp_path: Path, cli: Any) -> None:
     by_text = {row.output: row.scores["overall"] for row in found.rows}
     assert by_text["Town 5 paid 110 crowns."] == 0.75  # won with Ada, a tie with Bo
     assert by_text["Town 5 paid 118 crowns."] == 0.25
+    assert {row.output: row.why("overall") for row in found.rows}["Town 5 paid 110 crowns."] == ("Town 5",)
 
 
 def test_spans_are_what_the_command_spans_reads(rows: Path, tmp_path: Path, cli: Any) -> None:
@@ -159,7 +184,7 @@ def test_a_larger_n_adds_rows_that_are_suggested(rows: Path, tmp_path: Path) -> 
     open_store(Label(rows=None, store=at)).result(tmp_path / "labels.jsonl")
     assert read_labels(tmp_path / "labels.jsonl").suggested.sum() == SUGGESTED
     rows_to_label(rows, 40, scores={"a": 1, "b": 2})  # of something else
-    assert open_store(Label(rows=str(rows), store=tmp_path / "o.sqlite", aspect="c", n=5, order="suggest")).rows == 5
+    assert open_store(Label(rows=str(rows), store=tmp_path / "o.sqlite", aspect=["c"], n=5, order="suggest")).rows == 5
     others = open_store(Label(rows=str(rows), store=tmp_path / "r.sqlite", n=5, order="random", seed=1)).store
     assert others.queue() != list(others.units())[:5]
 

@@ -186,6 +186,50 @@ def test_verdicts_and_pairs_by_keyboard(running: Any, browser: Browser, tmp_path
     assert browser.errors == []
 
 
+def test_reasons_several_aspects_and_bubbles_by_keyboard(running: Any, browser: Browser, tmp_path: Path) -> None:
+    chat = [{"role": "user", "content": "Hi <b>you</b>\nUser: no turn"}, {"role": "assistant", "content": "Hm"}]
+    turns = [*chat, {"role": "user", "content": "And now?"}, {"role": "assistant", "content": "Nothing."}]
+    rows = write(tmp_path / "rows.jsonl", [{"id": f"r{n}", "messages": turns} for n in range(4)])
+    at = running(rows, "--export", tmp_path / "one.jsonl")
+    tab = begin(browser, at, "Ada")
+    found = "[...document.querySelectorAll('.turn')].map(t => [t.className, t.querySelector('p').textContent])"
+    assert tab.js(found) == [["turn user", "Hi <b>you</b>\nUser: no turn"], ["turn assistant", "Hm"],
+                             ["turn user", "And now?"]]  # fmt: skip
+    tab.press("w")
+    tab.type("Says 4 times <i>nothing</i>")
+    tab.press("Enter")  # leaves the field, as there is no score yet
+    assert status(tab) == "Now the answer."
+    tab.reload()
+    tab.until("document.querySelector('textarea')?.value === 'Says 4 times <i>nothing</i>'")
+    tab.press("2")
+    done(tab, 1)
+    tab.press("3")
+    done(tab, 2)
+    tab.press("u")
+    done(tab, 1)
+    tab.press("w")
+    tab.type("Changed")
+    tab.press("Enter")  # the answer is there, so that this saves
+    done(tab, 2)
+    at.process.send_signal(signal.SIGINT)
+    assert at.process.wait() == 0
+    kept = [(row["score (1-5)"], row.get("why")) for row in lines(tmp_path / "one.jsonl")]
+    assert kept == [(2, "Says 4 times <i>nothing</i>"), (3, "Changed")]
+    (tmp_path / "s.sqlite").rename(tmp_path / "before.sqlite")
+    options = ("--aspect", "tone", "--aspect", "help", "--why", "--export", tmp_path / "two.jsonl")
+    at = running(rows, *options)
+    tab = begin(browser, at, "Bo")
+    tab.press("4")
+    tab.type("Kind")
+    tab.press("Enter", "1", "Enter")
+    done(tab, 1)
+    at.process.send_signal(signal.SIGINT)
+    assert at.process.wait() == 0
+    (row,) = lines(tmp_path / "two.jsonl")
+    assert (row["scores.tone (1-5)"], row["scores.help (1-5)"], row["why"]) == (4, 1, {"tone": "Kind"})
+    assert browser.errors == []
+
+
 def test_what_a_screen_reader_is_told(running: Any, browser: Browser, tmp_path: Path) -> None:
     (tmp_path / "guide.md").write_text("Say 5 where nothing is wrong.")
     at = running(rows_to_label(tmp_path / "rows.jsonl"), "--guidelines", tmp_path / "guide.md")

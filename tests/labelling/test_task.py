@@ -11,11 +11,11 @@ from judgesmith.errors import OptionError
 from judgesmith.labelling.order import GAP, sequence
 from judgesmith.labelling.task import Task, Unit
 
-TOOLS = set("usgd?oe")
+TOOLS = set("usgd?oew")
 ROW = Unit("k", {"output": "héllo 👩‍👩‍👧 wörld"})
 TASKS = [
     Task(), Task(scale=(0, 3)), Task(scale=(1, 10)), Task(scale=(-2, 2)), Task(scale=(0, 100)), Task("binary"),
-    Task("category", categories=("bad", "ok", "good")), Task("preference"),
+    Task("category", categories=("bad", "ok", "good")), Task("preference"), Task("binary", ("tone", "truth")),
 ]  # fmt: skip
 VERDICTS: list[dict[str, Any]] = [{"what": "error"}, {"what": "criterion"}, {"what": "overall", "criteria": [1]}]
 
@@ -55,7 +55,8 @@ def test_a_digit_is_the_score_itself() -> None:
         (Task("spans"), {"errors": [{"start": None, "end": 2, "severity": 3}]}),
         (Task("spans"), {"errors": [{"start": True, "end": 2, "severity": 3}]}),
         (Task("spans"), {"errors": [{"start": 0, "end": 2, "severity": 3, "explanation": "x" * 3000}]}),
-        (Task("spans"), {"errors": [None]}),
+        (Task("spans"), {"errors": [None]}), (Task(aspects=("a", "b")), {"a": 3}),
+        *((Task(), {"score": 3, "why": why}) for why in ("x", {"score": 1}, {"tone": "x"}, {"score": "x" * 3000})),
     ],
 )  # fmt: skip
 def test_wrong_answers_are_refused(task: Task, answer: Any) -> None:
@@ -77,6 +78,8 @@ def test_spans_count_code_points_and_get_their_words() -> None:
         ({"kind": "category"}, "two to ten are needed"), ({"categories": ("a", "b")}, "--kind category"),
         ({"kind": "category", "categories": ("a", "A")}, "must differ"),
         ({"kind": "binary", "categories": ("a", "b", "c")}, "two are needed"), ({"repeats": 2.0}, "--repeats 2"),
+        ({"kind": "preference", "aspects": ("a", "b")}, "give one"), ({"aspects": ("a", "A")}, "must differ"),
+        ({"aspects": ("why",)}, "must differ"), ({"kind": "spans", "why": True}, "--why: labels of kind spans"),
     ],
 )  # fmt: skip
 def test_tasks_that_make_no_sense_are_refused(options: dict[str, Any], said: str) -> None:

@@ -61,7 +61,8 @@ def test_a_page_is_fit_to_be_shown(name: str, browser: Browser, axe: str, tmp_pa
 #: What the label page shows, and the keys that lead there from its first row.
 LABELLING: dict[str, tuple[tuple[str, ...], str]] = {
     "scores": ((), "'desk'"), "spans": (("ArrowRight", "4"), "'desk'"), "preference": ((), "'desk'"),
-    "skip": (("s",), "'skipping'"), "keys": (("?",), "'keys'"), "agreement": (("4", "d"), "'agreement'"),
+    "aspects": (("4", "w"), "'desk'"), "why": (("4",), "'desk'"), "skip": (("s",), "'skipping'"),
+    "keys": (("?",), "'keys'"), "agreement": (("4", "d"), "'agreement'"),
 }  # fmt: skip
 
 
@@ -71,11 +72,13 @@ def test_the_label_page_is_fit_to_be_shown(name: str, browser: Browser, axe: str
     pytest.importorskip("fastapi")
     keys, shown = LABELLING[name]
     (tmp_path / "guide.md").write_text(f"# Faithfulness\n\n5 says nothing that the source does not say\n{SOURCE}\n")
-    made = [{"id": f"r{k}", "source": SOURCE, "output": OUTPUTS[k], "doc_id": f"d{k // 2}", "system": "ab"[k % 2]}
+    chat = [{"role": who, "content": text} for who, text in (("user", SOURCE), ("assistant", OUTPUTS[0]))]
+    made = [{"id": f"r{k}", "source": chat, "output": OUTPUTS[k], "doc_id": f"d{k // 2}", "system": "ab"[k % 2]}
             for k in range(len(OUTPUTS))]  # fmt: skip
     rows = write(tmp_path / "rows.jsonl", made)
     kind = name if name in ("spans", "preference") else "score"
     store = ("--store", tmp_path / "s.sqlite", "--guidelines", tmp_path / "guide.md", "--no-browser", "--kind", kind)
+    store += {"aspects": ("--aspect", "tone", "--aspect", "truth"), "why": ("--why",)}.get(name, ())
     tab = browser.tab(Labelling(spawn("label", rows, *store)).address)
     tab.until("!document.getElementById('who').hidden")
     if name == "scores":

@@ -13,8 +13,9 @@ from typing import Any
 from ..agreement.significance import krippendorff_alpha
 from ..agreement.spans import human_span_agreement
 from ..datasets.spans import SEVERITIES, Span
+from ..tables import shortened
 from .store import Given, Store
-from .task import Question, Task, Unit
+from .task import WHY, Question, Task, Unit
 
 #: Answers that are at least this far apart, as a share of the scale, split their raters: two steps of 1 to 5.
 SPLIT = 0.4
@@ -59,7 +60,9 @@ class Said:
             marks = [f"{e['text'] or 'omission'} ({_SEVERITY[e['severity']]})" for e in errors]
             return "; ".join(marks)[:300] or "no errors"
         questions = self.task.questions(self.units[given.unit])
-        answers = [(q.name, q.shown(given.answer[q.name])) for q in questions]
+        why = given.answer.get(WHY, {})
+        reasons = {name: f" ({shortened(text, 300)})" for name, text in why.items()}
+        answers = [(q.name, q.shown(given.answer[q.name]) + reasons.get(q.name, "")) for q in questions]
         return answers[0][1] if len(answers) == 1 else ", ".join(f"{name}: {answer}" for name, answer in answers)
 
 

@@ -17,6 +17,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from ..conversation import turns_in
 from ..datasets.spans import SEVERITIES
 from ..pages import stylesheet
 from ..running.origin import LOOPBACK, foreign
@@ -87,6 +88,7 @@ class Desk:
             "title": clean(self.task.title), "kind": self.task.kind, "origin": clean(self.store.get("origin") or ""),
             "guidelines": clean(self.store.get("guidelines") or ""), "rater": self.rater,
             "raters": [clean(name) for name in self.store.raters()], "reasons": REASONS,
+            "takes_why": self.task.takes_why, "asks_why": self.task.why,
             "severities": {int(number): name for name, number in SEVERITIES.items()},
         }  # fmt: skip
 
@@ -105,10 +107,11 @@ class Desk:
             row = {**row, "output_a": row["output_b"], "output_b": row["output_a"]}
             answer = answer and _swapped(answer)
         names = ("source", "context", "reference", "output", "output_a", "output_b")
+        texts = {name: clean(row[name]) for name in names if row.get(name)}
         return {
             "key": key, "turn": turn, "place": self.shown.index((key, turn)) + 1, "after": after, "answer": answer,
             "questions": [question.to_dict() for question in self.task.questions(unit)],
-            "texts": {name: clean(row[name]) for name in names if row.get(name)},
+            "texts": texts, "turns": {name: turns for name, text in texts.items() if (turns := turns_in(text))},
             "about": _cleaned({name: value for name, value in about.items() if name != "judge"}),
         }  # fmt: skip
 
@@ -153,7 +156,7 @@ class Desk:
 
 def _swapped(answer: dict[str, Any]) -> dict[str, Any]:
     """An answer on two outputs, as one on the same in the other order."""
-    return {name: {"a": "b", "b": "a"}.get(value, value) for name, value in answer.items()}
+    return answer | {"preference": {"a": "b", "b": "a"}.get(answer["preference"], "tie")}
 
 
 def _reason(event: Event) -> str:

@@ -6,6 +6,8 @@ import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from pydantic import field_validator
+
 from ..cli.commands import Command, Json, Rows, argument, flag
 from ..errors import MissingExtraError, OptionError
 
@@ -30,7 +32,8 @@ class Label(Command, Rows, Json):
     )
     scale: tuple[float, float] | None = flag(None, "Worst and best score; default 1 5.")
     categories: str | None = flag(None, "Their words, worst first: bad,ok,good.", metavar="WORDS")
-    aspect: str | None = flag(None, "What is rated, for example coherence.")
+    aspect: list[str] = flag([], "What is rated, for example coherence. Repeatable: a question each.", metavar="NAME")
+    why: bool = flag(False, "Ask why after every answer; without it a reason can be given, too.")
     guidelines: Path | None = flag(None, "A text that is shown beside every row.", metavar="FILE")
     rater: str | None = flag(None, "Who labels; asked on the page where not given.")
     store: Path | None = flag(None, "Where labels are kept; default ROWS.labels.sqlite in this folder.", metavar="FILE")
@@ -46,6 +49,11 @@ class Label(Command, Rows, Json):
     seed: int = flag(0, "Random seed of --order random.")
     port: int = flag(0, "0: that of the last run, or any free one.", ge=0, le=65535)
     no_browser: bool = flag(False, "Only print the address.")
+
+    @field_validator("aspect", mode="before")
+    @classmethod
+    def _one_or_several(cls, value: Any) -> Any:
+        return [value] if isinstance(value, str) else value
 
     @property
     def words(self) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from ..programs.atomic import write_whole
 from ..running.plain import finite
 from .agreement import Said
 from .store import Given
-from .task import Task
+from .task import WHY, Task
 
 
 def check_export(path: Path) -> None:
@@ -61,18 +61,24 @@ def _label(answers: Said, given: Given, words: Mapping[str, str]) -> dict[str, A
         about = answers.units[given.unit].about
         subject = about.get("error", {}).get("text") or about.get("name", "")
         return who | {"judge": about["judge"], "what": about["what"], "of": subject} | answer
+    reasons = answer.get(WHY, {})
+    if len(task.aspects) < 2:
+        reasons = next(iter(reasons.values()), None)
+    who |= {WHY: reasons} if reasons else {}
     if task.kind == "preference":  # the names of the columns: those of systems may be "a" and "b", too
         return who | {"winner": {"a": "output_a", "b": "output_b"}.get(answer["preference"], "tie")}
-    (value,) = answer.values()
-    return who | {score_column(task): words.get(value, value)}
+    return who | {
+        score_column(task, question): words.get(value, value) for question, value in answer.items() if question != WHY
+    }
 
 
-def score_column(task: Task) -> str:
+def score_column(task: Task, question: str) -> str:
     """The column's name, which tells the aspect and the scale to whoever reads the file."""
+    aspect = question if len(task.aspects) > 1 else next(iter(task.aspects), "")
     low, high = task.scale
     named = low.is_integer() and high.is_integer() and low >= -999 and high <= 999
     scale = f" ({low:g}-{high:g})" if task.kind == "score" and named else ""
-    return f"scores.{task.aspect}{scale}" if task.aspect else f"score{scale}"
+    return f"scores.{aspect}{scale}" if aspect else f"score{scale}"
 
 
 def _category_words(answers: Said) -> dict[str, str]:
@@ -80,7 +86,8 @@ def _category_words(answers: Said) -> dict[str, str]:
     names = answers.task.categories
     if not names:
         return {}
-    used = [next(iter(one.answer.values())) for by in answers.first.values() for one in by.values() if one.answer]
+    given = [one.answer for by in answers.first.values() for one in by.values() if one.answer]
+    used = [value for answer in given for question, value in answer.items() if question != WHY]
     marks = Marks.of(used)
     known = [marks.values.get(name.casefold()) for name in names]
     order = [number for number in known if number is not None]

@@ -80,6 +80,10 @@ function show(told, words) {
   (task.kind === "spans" ? at("output") : at("place")).focus({preventScroll: true});
 }
 
+// A text, or the turns of a conversation as bubbles.
+const words_ = name => !row.turns[name] ? row.texts[name] : row.turns[name].map(([who, said]) =>
+  el("div", {class: `turn ${who.split(" ")[0].toLowerCase()}`}, el("b", {}, el("bdi", {}, who)), el("p", {dir: "auto"}, said)));
+
 function part(name, text, about = {}) {
   const id = `part-${name}`.replace(/\W+/g, "-");
   return el("section", {class: about.judged ? "part judged" : "part", "aria-labelledby": id},
@@ -87,10 +91,10 @@ function part(name, text, about = {}) {
 }
 
 function parts() {
-  const {source, context, reference, output, output_a, output_b} = row.texts, about = row.about;
-  const made = [source && part("Source", source), context && part("Context", context), reference && part("Reference", reference)];
+  const {output} = row.texts, about = row.about;
+  const made = ["Source", "Context", "Reference"].filter(name => row.texts[name.toLowerCase()]).map(name => part(name, words_(name.toLowerCase())));
   if (task.kind === "preference") {
-    made.push(el("div", {class: "two"}, part("A", output_a, {judged: true}), part("B", output_b, {judged: true})));
+    made.push(el("div", {class: "two"}, part("A", words_("output_a"), {judged: true}), part("B", words_("output_b"), {judged: true})));
   } else if (task.kind === "spans") {
     made.push(part("Output", "", {judged: true, box: {id: "output", role: "application", "aria-describedby": "how"}}));
   } else if (about.what === "error") {
@@ -99,11 +103,11 @@ function parts() {
     made.push(part("Output", marked), part(`Error${severity ? `, severity ${severity} of 5` : ""}`, [text || "(no words given)", start === null ? ` (${about.error.place})` : ""], {judged: true}),
       part("Explanation of the error", explanation || "(none)", {judged: true}));
   } else if (about.what) {
-    made.push(part("Output", output));
+    made.push(part("Output", words_("output")));
     made.push(part(`Explanation of ${about.name}, score ${about.score ?? "none"}`, about.explanation, {judged: true}));
     for (const one of about.criteria || []) made.push(part(`${one.name}, score ${one.score ?? "none"}`, one.explanation));
-  } else made.push(part("Output", output, {judged: true}));
-  return made.filter(Boolean);
+  } else made.push(part("Output", words_("output"), {judged: true}));
+  return made;
 }
 
 // Questions ----------------------------------------------------------------------------------------------------------
@@ -117,11 +121,36 @@ function ask_() {
       question.choices.length ? el("div", {class: "choices"}, ...inOrder(question.choices).map(choice =>
         el("button", {type: "button", "aria-label": choice.label, "aria-keyshortcuts": choice.key, "aria-pressed": String(given[question.name] === choice.value),
           class: choice.label === choice.key ? "digit" : null, onclick: () => answer(place, choice)}, ...(choice.label === choice.key ? [choice.label] : [kbd(choice.key), ` ${choice.label}`]))))
-      : el("div", {class: "row"}, el("input", {id: "number", type: "number", step: "any", min: question.low, max: question.high, required: true,
-          "aria-label": `A number from ${question.low} to ${question.high}`, value: given[question.name] ?? null}), el("button", {class: "main"}, kbd("Enter"), " Save")))));
-  if (several) form.append(el("button", {class: "main", disabled: row.questions.some(question => !(question.name in given))}, kbd("Enter"), " Save"));
+      : el("div", {class: "row"}, el("input", {class: "number", type: "number", step: "any", min: question.low, max: question.high, required: true,
+          "aria-label": `${several ? `${question.name}: a` : "A"} number from ${question.low} to ${question.high}`, value: given[question.name] ?? null, oninput: event => typed(question, event.target)})),
+      task.takes_why ? reason(question, several) : null)));
+  if (several || task.asks_why || number()) form.append(el("button", {class: "main", id: "save", disabled: !complete()}, kbd("Enter"), " Save"));
   if (several) form.querySelector("[aria-current]").scrollIntoView({block: "nearest"});
-  if (at("number")) setTimeout(() => at("number").focus());
+  if (number() && !several) setTimeout(() => number().focus());
+}
+const number = () => at("answers").querySelector(".number");
+const reasons = () => [...at("answers").querySelectorAll("textarea")];
+const complete = () => row.questions.every(question => question.name in given);
+
+function reason(question, several) {
+  const hint = task.kind === "preference" ? "What makes it better, in the better one’s words" : "What is right or wrong in it";
+  return el("label", {class: "reason"}, el("span", {}, kbd("w"), " Why?"), el("textarea", {rows: 1, maxlength: 2000, placeholder: `${hint}${task.asks_why ? "" : " (optional)"}`,
+    "aria-label": several ? `Why? ${question.name}` : "Why?", "aria-keyshortcuts": "w", dir: "auto",
+    oninput: event => { given = {...given, why: {...given.why, [question.name]: event.target.value}}; draft() }}, (given.why || {})[question.name] || ""));
+}
+function typed(question, field) {
+  given = {...given, [question.name]: field.valueAsNumber};
+  if (Number.isNaN(field.valueAsNumber)) delete given[question.name];
+  draft();
+  at("save").disabled = !complete();
+}
+// Enter in a reason goes to the next question, or saves.
+function reasoned() {
+  if (complete()) return at("answers").requestSubmit();
+  active = row.questions.findIndex(question => !(question.name in given));
+  tell(row.questions.length > 1 ? row.questions[active].name : "Now the answer.");
+  ask_();
+  (number() || at("place")).focus({preventScroll: true});
 }
 
 // The worst answer comes first, but A stands left of B.
@@ -130,8 +159,14 @@ const inOrder = choices => task.kind === "preference" ? [...choices].reverse() :
 function answer(place, choice) {
   if (busy) return;
   given = {...given, [row.questions[place].name]: choice.value};
-  if (row.questions.length === 1) return save(`Saved: ${choice.label}.`);
+  if (row.questions.length === 1 && !task.asks_why) return save(`Saved: ${choice.label}.`);
   draft();
+  if (task.asks_why) {
+    active = place;
+    tell(`${row.questions.length > 1 ? `${row.questions[place].name}: ` : ""}${choice.label}. Say why; Enter goes on.`);
+    ask_();
+    return reasons()[place].focus();
+  }
   const open = row.questions.findIndex(question => !(question.name in given));
   active = open < 0 ? place : open;
   tell(`${row.questions[place].name}: ${choice.label}.${open < 0 ? " Enter saves." : ""}`);
@@ -144,8 +179,8 @@ function save(words) {
 
 at("answers").addEventListener("submit", event => {
   event.preventDefault();
-  if (at("number")) given = {[row.questions[0].name]: at("number").valueAsNumber};
-  else if (row.questions.some(question => !(question.name in given))) return;
+  if (task.kind !== "spans" && !complete()) return;
+  if (task.asks_why && document.activeElement.classList.contains("number")) return reasons()[0].focus();
   save(task.kind === "spans" ? `Saved: ${counted(given.errors.length)}.` : "Saved.");
 });
 
@@ -304,13 +339,13 @@ function help() {
     : row && row.questions.length > 1 ? [["digits, Y, N", "answer the framed question"], ["↑ ↓", "go to another question"], ["Enter", "save, go on"]]
     : !row ? [] : row.questions[0].choices.some(choice => choice.key !== choice.label) ? inOrder(row.questions[0].choices).map(choice => [choice.key.toUpperCase(), choice.label])
     : row.questions[0].choices.length ? [["digits", "the score; it is saved at once"]] : [["Enter", "save the number, go on"]];
-  const all = [...own, ["U", "undo the last answer"], ["S", "skip, with a reason"], ["G", "guidelines"], ["D", "agreement so far"], ["?", "this list"], ["Esc", "close, leave a field"]];
+  const all = [...own, ...(task.takes_why ? [["W", "say why; Enter leaves the field, Shift and Enter begin a line"]] : []), ["U", "undo the last answer"], ["S", "skip, with a reason"], ["G", "guidelines"], ["D", "agreement so far"], ["?", "this list"], ["Esc", "close, leave a field"]];
   at("keys-list").replaceChildren(...all.map(([key, what]) => el("tr", {}, el("th", {scope: "row"}, el("kbd", {}, key)), el("td", {}, what))));
   at("keys").showModal();
 }
 at("single").addEventListener("change", event => { singleKeys = event.target.checked });
 for (const button of document.querySelectorAll("dialog .close")) button.addEventListener("click", () => button.closest("dialog").close());
-for (const dialog of document.querySelectorAll("dialog")) dialog.addEventListener("close", () => { if (row) (at("number") || (task.kind === "spans" ? at("output") : at("place"))).focus({preventScroll: true}) });
+for (const dialog of document.querySelectorAll("dialog")) dialog.addEventListener("close", () => { if (row) (number() || (task.kind === "spans" ? at("output") : at("place"))).focus({preventScroll: true}) });
 
 function guide() {
   const hidden = at("guidelines").hidden = !at("guidelines").hidden;
@@ -319,16 +354,18 @@ function guide() {
   tell(hidden ? "Guidelines are hidden." : "Guidelines are shown.");
 }
 const undo = () => at("undo").disabled || send({action: "undo"}, "Undone.");
-const tools = {u: undo, s: skip, g: () => task.guidelines && guide(), d: agreement, "?": help};
+const why = () => row && task.takes_why && reasons()[active].focus();
+const tools = {w: why, u: undo, s: skip, g: () => task.guidelines && guide(), d: agreement, "?": help};
 for (const [id, run] of [["undo", undo], ["skip", skip], ["guide", guide], ["agree", agreement], ["help", help]]) at(id).addEventListener("click", run);
 
 addEventListener("keydown", event => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || event.repeat && !event.key.startsWith("Arrow") || !task || !rater) return;
-  const key = event.key.length === 1 ? event.key.toLowerCase() : event.key, field = event.target.matches("input:not([type=checkbox])");
+  const key = event.key.length === 1 ? event.key.toLowerCase() : event.key, field = event.target.matches("input:not([type=checkbox]), textarea");
   if (field) {
     if (event.target.classList.contains("note") && (key === "Enter" || key === "Escape")) { event.preventDefault(); at("output").focus() }
-    else if (event.target.id === "number" && key === "Escape") at("place").focus();
-    else if (event.target.id !== "number" || !(key in tools)) return;
+    else if (event.target.matches(".reason *") && key === "Enter" && !event.shiftKey) { event.preventDefault(); reasoned() }
+    else if (event.target.matches(".number, .reason *") && key === "Escape") at("place").focus();
+    else if (!event.target.matches(".number") || !(key in tools)) return;
   }
   const open = document.querySelector("dialog[open]");
   if (key.length === 1 && !singleKeys && key !== "?") return;

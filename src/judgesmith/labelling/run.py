@@ -71,17 +71,19 @@ def _task(wanted: Label, before: Task | None) -> Task:
     kind: Any = wanted.kind or ("category" if words else "score")
     old = before or Task(kind=kind, categories=words)
     asked: dict[str, Any] = {
-        "kind": wanted.kind, "scale": wanted.scale, "categories": words or None, "aspect": wanted.aspect,
+        "kind": wanted.kind, "scale": wanted.scale, "categories": words or None,
+        "aspects": tuple(wanted.aspect) or None,
     }  # fmt: skip
     given = {name: value for name, value in asked.items() if value is not None}
     for name, value in given.items() if before is not None else ():
         if getattr(before, name) != value:
             raise OptionError(
-                f"--{name} {_words(value)}: {wanted.path} holds labels with {name} {_words(getattr(before, name))}; "
-                "leave the option out, or give another --store"
+                f"--{name.removesuffix('s')} {_words(value)}: {wanted.path} holds labels with {name} "
+                f"{_words(getattr(before, name))}; leave the option out, or give another --store"
             )
     if "scale" in given and (given.get("kind") or old.kind) != "score":
         raise OptionError(f"--scale: labels of kind {old.kind} have none; leave it out, or pass --kind score")
+    given |= {"why": True} if wanted.why else {}
     if wanted.repeats is not None:
         given["repeats"] = wanted.repeats
     return replace(old, **given)

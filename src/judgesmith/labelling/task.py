@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from ..datasets.spans import SEVERITIES
@@ -16,6 +16,8 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 MOST_CHOICES = 10
 MOST_ERRORS = 500
 LONGEST_NOTE = 2000
+#: Where an answer has its reasons.
+WHY = "why"
 
 #: What OpeNLGauge's and Active-Critic's studies with people ask (section 7.2 and Table 4; appendix F and Table 3).
 SPAN_ANSWERS = ("Error", "No span given", "Not an error", "Hallucination")
@@ -96,14 +98,16 @@ class Unit:
 
 @dataclass(frozen=True)
 class Task:
-    """What all raters of a store are asked. scale: of scores. categories: worst first. repeats: the share of rows that
-    each rater is shown twice."""
+    """What all raters of a store are asked. aspects: a question each, where there are several. scale: of scores.
+    categories: worst first. repeats: the share of rows that each rater is shown twice. why: whether the reason is asked
+    for after every answer, and not only taken."""
 
     kind: Kind = "score"
-    aspect: str = ""
+    aspects: tuple[str, ...] = ()
     scale: tuple[float, float] = (1.0, 5.0)
     categories: tuple[str, ...] = ()
     repeats: float = 0.0
+    why: bool = False
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -122,14 +126,24 @@ class Task:
             )
         if len({word.casefold() for word in self.categories}) < count or not all(self.categories):
             raise OptionError("--categories: the words must differ from each other, and none may be empty")
+        if len(self.aspects) > 1 and self.kind not in ("score", "category", "binary"):
+            raise OptionError(f"--aspect: labels of kind {self.kind} are of one aspect; give one")
+        if len({aspect.casefold() for aspect in (*self.aspects, WHY)}) <= len(self.aspects) or not all(self.aspects):
+            raise OptionError(f"--aspect: the names must differ, from {WHY!r} too, and none may be empty")
+        if self.why and not self.takes_why:
+            raise OptionError(f"--why: labels of kind {self.kind} have no reasons; leave it out")
         if not 0 <= self.repeats <= 1:
             raise OptionError(f"--repeats {self.repeats:g}: give a share from 0 to 1, for example 0.1")
 
     @property
     def title(self) -> str:
-        return self.aspect or {"preference": "Which is better?", "spans": "Errors", "verdicts": "Verdicts"}.get(
-            self.kind, "Quality"
-        )
+        kinds = {"preference": "Which is better?", "spans": "Errors", "verdicts": "Verdicts"}
+        return ", ".join(self.aspects) or kinds.get(self.kind, "Quality")
+
+    @property
+    def takes_why(self) -> bool:
+        """Whether an answer has a reason; what is marked in a text has one at each mark."""
+        return self.kind not in ("spans", "verdicts")
 
     def questions(self, unit: Unit) -> tuple[Question, ...]:
         """What is asked of a unit; nothing where errors are marked in the text."""
@@ -143,27 +157,38 @@ class Task:
             return (Question("preference", self._text("Which output is better?"), sides),)
         if self.kind == "score":
             low, high = self.scale
-            text = self._text(f"How good is the output? {low:g} is the worst, {high:g} the best.")
-            return (_scale(self.kind, text, float(low), float(high)),)
+            text = f"{low:g} is the worst, {high:g} the best."
+            text = text if len(self.aspects) > 1 else self._text(f"How good is the output? {text}")
+            return self._of_aspects(_scale(self.kind, text, float(low), float(high)))
         words = self.categories or ("fail", "pass")
         keys = ["f", "p"] if not self.categories else [_digit(place) for place in range(1, len(words) + 1)]
         answers = tuple(Choice(word, word, key) for word, key in zip(words, keys, strict=True))
-        return (Question(self.kind, self._text("How good is the output?"), answers),)
+        return self._of_aspects(Question(self.kind, self._text("How good is the output?"), answers))
 
     def _text(self, otherwise: str) -> str:
-        return f"{self.aspect}: {otherwise}" if self.aspect else otherwise
+        return f"{self.aspects[0]}: {otherwise}" if len(self.aspects) == 1 else otherwise
+
+    def _of_aspects(self, question: Question) -> tuple[Question, ...]:
+        several = self.aspects if len(self.aspects) > 1 else ()
+        return tuple(replace(question, name=aspect) for aspect in several) or (question,)
 
     def read(self, unit: Unit, answer: Any) -> dict[str, Any]:
-        """An answer that came from outside, checked: {question: value}, or {"errors": [...]}. Raises ValueError."""
+        """An answer that came from outside, checked: {question: value}, perhaps with the reasons {"why": {question:
+        text}}, or {"errors": [...]}. Raises ValueError."""
         if not isinstance(answer, Mapping):
             raise ValueError("an answer must be an object")
         if self.kind == "spans":
             return {"errors": _errors(answer.get("errors"), unit.row["output"])}
-        return {question.name: question.read(answer.get(question.name)) for question in self.questions(unit)}
+        made: dict[str, Any] = {q.name: q.read(answer.get(q.name)) for q in self.questions(unit)}
+        reasons = _reasons(answer.get(WHY) or {}, made) if self.takes_why else {}
+        return made | ({WHY: reasons} if reasons else {})
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Task:
-        return cls(**{**data, "scale": tuple(data["scale"]), "categories": tuple(data["categories"])})
+        old = {name: value for name, value in data.items() if name != "aspect"}  # of stores with one aspect
+        aspects = data.get("aspects") or filter(None, [data.get("aspect")])
+        lists = {"scale": data["scale"], "categories": data["categories"], "aspects": aspects}
+        return cls(**old | {name: tuple(values) for name, values in lists.items()})
 
 
 def _digit(place: int) -> str:
@@ -205,6 +230,16 @@ def _of_verdict(about: Mapping[str, Any]) -> tuple[Question, ...]:
     return tuple(asked)
 
 
+def _reasons(given: Any, questions: Container[str]) -> dict[str, str]:
+    if not isinstance(given, Mapping) or not all(q in questions and _is_note(text) for q, text in given.items()):
+        raise ValueError(f"{WHY}: give a text of {LONGEST_NOTE} characters at most for each question")
+    return {question: text.strip() for question, text in given.items() if text.strip()}
+
+
+def _is_note(text: Any) -> bool:
+    return isinstance(text, str) and len(text) <= LONGEST_NOTE
+
+
 def _errors(given: Any, output: str) -> list[dict[str, Any]]:
     if not isinstance(given, list) or len(given) > MOST_ERRORS:
         raise ValueError(f"errors: give a list of {MOST_ERRORS} at most")
@@ -224,7 +259,7 @@ def _error(given: Any, output: str) -> dict[str, Any]:
         raise ValueError(f"errors: characters {start} to {end} do not lie in the {len(output)} of the text")
     if type(severity) is not int or not 1 <= severity <= len(SEVERITIES):
         raise ValueError(f"errors: severity is a number from 1 to {len(SEVERITIES)}")
-    if not isinstance(note, str | None) or len(note or "") > LONGEST_NOTE:
+    if not _is_note(note or ""):
         raise ValueError(f"errors: an explanation is a text of {LONGEST_NOTE} characters at most")
     words = "" if nowhere else output[start:end]
     return {"text": words, "start": start, "end": end, "severity": severity, "explanation": (note or "").strip()}

@@ -21,6 +21,7 @@ import numpy as np
 from markupsafe import Markup
 
 from ..agreement.correlation import Vector
+from ..conversation import turns_in
 from ..datasets.records import infer_scale
 from ..pages import environment
 from ..signatures.values import ErrorSpan
@@ -50,7 +51,7 @@ def render(data: Scored) -> str:
         # Every character counts here: a parser would turn carriage returns into line feeds.
         "exact": lambda words: Markup(escaped(words).replace("\r", "&#13;")),  # noqa: S704  # escaped
         "share": percent, "number": plain, "short": lambda words: shortened(words, _QUOTED), "grade": grade,
-        "fragment": lambda anchor: quote(clean(anchor), safe="~"),
+        "turns": turns_in, "fragment": lambda anchor: quote(clean(anchor), safe="~"),
     }  # fmt: skip
     pages.filters |= filters
     pages.globals |= {"places": _PLACES, "grades": _GRADES}
@@ -160,7 +161,7 @@ def _columns(data: Scored, html: list[str], texts: list[str]) -> dict[str, Any]:
     places = {name: k for k, name in enumerate(systems)}
     return {
         "html": html,
-        "texts": [clean(words) for words in texts],
+        "texts": [turns_in(words) or words for words in map(clean, texts)],
         # Mostly "row-" and the id: then nothing.
         "anchor": ["" if row.anchor == f"row-{row.row.id}" else clean(row.anchor) for row in data.rows],
         "id": [clean(row.row.id) for row in data.rows],
