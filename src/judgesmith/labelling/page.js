@@ -107,7 +107,10 @@ function parts() {
     made.push(part(`Explanation of ${about.name}, score ${about.score ?? "none"}`, about.explanation, {judged: true}));
     for (const one of about.criteria || []) made.push(part(`${one.name}, score ${one.score ?? "none"}`, one.explanation));
   } else made.push(part("Output", words_("output"), {judged: true}));
-  return made;
+  if (task.kind === "preference") return made;
+  // What is judged stands beside what it is judged by, where there is room.
+  const [beside, judged] = [false, true].map(side => made.filter(one => one.classList.contains("judged") === side));
+  return [el("div", {class: "sides"}, ...[beside, judged].filter(side => side.length).map(side => el("div", {}, ...side)))];
 }
 
 // Questions ----------------------------------------------------------------------------------------------------------
@@ -126,9 +129,10 @@ function ask_() {
       task.takes_why ? reason(question, several) : null)));
   if (several || task.asks_why || number()) form.append(el("button", {class: "main", id: "save", disabled: !complete()}, kbd("Enter"), " Save"));
   if (several) form.querySelector("[aria-current]").scrollIntoView({block: "nearest"});
-  if (number() && !several) setTimeout(() => number().focus());
+  if (number()) setTimeout(() => number().focus());
 }
-const number = () => at("answers").querySelector(".number");
+const fieldset = () => document.activeElement.closest("fieldset") || at("answers").querySelectorAll("fieldset")[active];
+const number = () => at("answers").querySelectorAll(".number")[active];
 const reasons = () => [...at("answers").querySelectorAll("textarea")];
 const complete = () => row.questions.every(question => question.name in given);
 
@@ -180,7 +184,6 @@ function save(words) {
 at("answers").addEventListener("submit", event => {
   event.preventDefault();
   if (task.kind !== "spans" && !complete()) return;
-  if (task.asks_why && document.activeElement.classList.contains("number")) return reasons()[0].focus();
   save(task.kind === "spans" ? `Saved: ${counted(given.errors.length)}.` : "Saved.");
 });
 
@@ -354,7 +357,7 @@ function guide() {
   tell(hidden ? "Guidelines are hidden." : "Guidelines are shown.");
 }
 const undo = () => at("undo").disabled || send({action: "undo"}, "Undone.");
-const why = () => row && task.takes_why && reasons()[active].focus();
+const why = () => row && task.takes_why && fieldset().querySelector("textarea").focus();
 const tools = {w: why, u: undo, s: skip, g: () => task.guidelines && guide(), d: agreement, "?": help};
 for (const [id, run] of [["undo", undo], ["skip", skip], ["guide", guide], ["agree", agreement], ["help", help]]) at(id).addEventListener("click", run);
 
@@ -364,6 +367,7 @@ addEventListener("keydown", event => {
   if (field) {
     if (event.target.classList.contains("note") && (key === "Enter" || key === "Escape")) { event.preventDefault(); at("output").focus() }
     else if (event.target.matches(".reason *") && key === "Enter" && !event.shiftKey) { event.preventDefault(); reasoned() }
+    else if (event.target.matches(".number") && key === "Enter" && task.asks_why) { event.preventDefault(); why() }
     else if (event.target.matches(".number, .reason *") && key === "Escape") at("place").focus();
     else if (!event.target.matches(".number") || !(key in tools)) return;
   }
