@@ -137,8 +137,7 @@ class TaskInference(Evaluator):
         description = await run.description()
         drawn = (await run.criteria(description))[:MOST]
         criteria = [Criterion(c.name, c.definition) for c in drawn]
-        unread = sum(len(e.why) for e in examples) - len(run.comments)
-        if unread:
+        if unread := sum(len(e.why) for e in examples) - len(run.comments):
             run.notes.append(f"{unread} comments stand in rows that it ended without reading")
         if run.made_up:
             run.notes.append(f"the model cited comments that do not exist ({run.made_up}); they are left out")
@@ -146,8 +145,7 @@ class TaskInference(Evaluator):
             run.notes.append(f"only {len(criteria)} criteria were inferred; {FEWEST} to {MOST} were asked for")
         made = dspy.Prediction(description=description, criteria=list(criteria), notes=list(run.notes))
         notes = tuple(run.notes)
-        found = {c.name: tuple(run.comments[n - 1] for n in run.cited(c)) for c in drawn} if run.comments else {}
-        read = run.batches, run.complete
+        read, found = (run.batches, run.complete), {c.name: run.drawn_from(c) for c in drawn if run.comments}
         return carrying(made, Inference(description, tuple(criteria), *read, notes, run.usage, found))
 
     def _comments(self, batch: Sequence[Labelled]) -> list[Comment]:
@@ -179,7 +177,7 @@ class _Reading:
         self.observations: list[str] = []
         self.written_from = 0  # how many of them the last description and criteria rest on
         self.descriptions: list[str] = []
-        self.sets: list[list[Criterion]] = []
+        self.sets: list[list[Drawn]] = []
         self.batches, self.complete = 0, False
         self.comments: list[Comment] = []  # numbered from 1
         self.listed = self.made_up = 0  # comments that criteria were asked for; those cited that are not there
@@ -230,16 +228,15 @@ class _Reading:
         if named is not None:
             self.sets.append(self.checked(named, new))
 
-    def checked(self, named: Sequence[Criterion], there: Container[int]) -> list[Criterion]:
+    def checked(self, named: Sequence[Drawn], there: Container[int]) -> list[Drawn]:
         """The criteria without the numbers of comments that the model was not shown."""
-        shown = [(c, tuple(n for n in numbers_of(c) if n in there)) for c in named]
-        self.made_up += sum(len(numbers_of(c)) - len(numbers) for c, numbers in shown)
-        return [Drawn(c.name, c.definition, numbers) for c, numbers in shown]
+        self.made_up += sum(n not in there for c in named for n in c.comments)
+        return [Drawn(c.name, c.definition, tuple(n for n in c.comments if n in there)) for c in named]
 
-    def cited(self, criterion: Criterion) -> list[int]:
+    def drawn_from(self, criterion: Drawn) -> tuple[Comment, ...]:
         """The comments that a criterion comes from: what merging said, and what was said of that name before."""
         same = [c for named in self.sets for c in named if c.name.casefold() == criterion.name.casefold()]
-        return sorted({n for c in (criterion, *same) for n in numbers_of(c)})
+        return tuple(self.comments[n - 1] for n in sorted({n for c in (criterion, *same) for n in c.comments}))
 
     async def description(self) -> str:
         """The descriptions as one."""
@@ -249,28 +246,22 @@ class _Reading:
         merged = await self.ask(self.steps.merge_descriptions, "merging descriptions", descriptions=listed)
         return merged or self.descriptions[-1]
 
-    async def criteria(self, description: str) -> list[Criterion]:
+    async def criteria(self, description: str) -> list[Drawn]:
         """The sets of criteria as one."""
         if len(self.sets) < 2:
             return [criterion for named in self.sets for criterion in named]
         lists = "\n\n".join("\n".join(f"- {c.name}: {c.definition}{_in_brackets(c)}" for c in s) for s in self.sets)
-        cited = {n for named in self.sets for c in named for n in numbers_of(c)}
+        cited = {n for named in self.sets for c in named for n in c.comments}
         asked = {"description": description, "criteria_lists": lists, "cites": bool(cited)}
         merged = await self.ask(self.steps.merge_criteria, "merging criteria", **asked)
         return _merged(merged and self.checked(merged, cited), self.sets)
 
 
-def numbers_of(criterion: Criterion) -> tuple[int, ...]:
-    """The comments that it is said to come from."""
-    return criterion.comments if isinstance(criterion, Drawn) else ()
+def _in_brackets(criterion: Drawn) -> str:
+    return f" (comments {', '.join(map(str, criterion.comments))})" if criterion.comments else ""
 
 
-def _in_brackets(criterion: Criterion) -> str:
-    numbers = ", ".join(map(str, numbers_of(criterion)))
-    return f" (comments {numbers})" if numbers else ""
-
-
-def _merged(answer: list[Criterion] | None, sets: Sequence[Sequence[Criterion]]) -> list[Criterion]:
+def _merged(answer: list[Drawn] | None, sets: Sequence[Sequence[Drawn]]) -> list[Drawn]:
     """The model's merged list, filled up to the fewest allowed with the criteria most sets agree on."""
     kept = {c.name.casefold(): c for c in answer or ()}
     proposed = [c for criteria in sets for c in criteria]

@@ -207,11 +207,10 @@ class Drawn(Criterion):
     comments: tuple[int, ...] = ()
 
 
-def read_criteria_list(text: str, *, most: int = 10) -> list[Criterion]:
+def read_criteria_list(text: str, *, most: int = 10) -> list[Drawn]:
     """Criteria from a JSON list of {name, definition}, a JSON object {name: definition}, or lines `Name: definition`.
 
-    Duplicates by name are dropped; at most `most` are kept; an empty list where nothing could be read. Those whose
-    objects cite `comments` are `Drawn`.
+    Duplicates by name are dropped; at most `most` are kept; an empty list where nothing could be read.
     """
     body = unfenced(text)
     start = min((i for i in (body.find("{"), body.find("[")) if i >= 0), default=-1)
@@ -221,7 +220,7 @@ def read_criteria_list(text: str, *, most: int = 10) -> list[Criterion]:
         data = [data] if "definition" in data else data.get("criteria", named)
     entries = [entry for entry in data if isinstance(entry, dict)] if isinstance(data, list) else []
     listed = [(*pair, None) for pair in _LISTED.findall(body)]
-    kept: dict[str, Criterion] = {}
+    kept: dict[str, Drawn] = {}
     for name, meaning, cited in [tuple(map(e.get, ("name", "definition", "comments"))) for e in entries] or listed:
         if not (isinstance(name, str) and isinstance(meaning, str)):
             continue
@@ -229,7 +228,7 @@ def read_criteria_list(text: str, *, most: int = 10) -> list[Criterion]:
         meaning = " ".join(meaning.strip(" \"'*_`").split())[:300]
         if re.search(r"[A-Za-z\u00c0-\uffff]", name) and meaning and name.casefold() not in kept:
             numbers = tuple(dict.fromkeys(map(int, re.findall(r"\d{1,6}", str(cited or "")))))
-            kept[name.casefold()] = Drawn(name, meaning, numbers) if numbers else Criterion(name, meaning)
+            kept[name.casefold()] = Drawn(name, meaning, numbers)
     return list(kept.values())[:most]
 
 

@@ -74,7 +74,7 @@ def show_report(report: CompileReport, judge: Judge, *, shown: Sequence[str] = (
     if report.drawn_from:
         out.print("Criteria, and the comments of people that they come from, as the model says:")
     for name, comments in report.drawn_from.items():
-        out.print(f"  {shortened(name)}: {comments_in_words(comments)}", markup=False)
+        out.print(f"  {shortened(name)}: {said_in(comments)}", markup=False)
     u = report.usage
     out.print(
         f"{u.calls:,} calls ({u.cached:,} more came from the disk), {u.prompt_tokens:,} + {u.completion_tokens:,} "
@@ -85,8 +85,8 @@ def show_report(report: CompileReport, judge: Judge, *, shown: Sequence[str] = (
             out.print(f"note: {note}", style="yellow", markup=False)
 
 
-def comments_in_words(comments: Sequence[Mapping[str, str]]) -> str:
-    """The rows that comments are on, with their words."""
+def said_in(comments: Sequence[Mapping[str, str]]) -> str:
+    """The rows that comments are on, with the words of three."""
     shown = [f"{shortened(one['row'])} “{shortened(one['text'], 80)}”" for one in comments[:3]]
     more = f" and {len(comments) - 3} more" if len(comments) > 3 else ""
     return f"from row {', row '.join(shown)}{more}" if shown else "from no comment"

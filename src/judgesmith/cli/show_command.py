@@ -12,7 +12,7 @@ from ..errors import OptionError
 from ..running.console import number, out, print_json
 from ..tables import Cell, Column, Table, shortened
 from .commands import Command, Json, Rows, argument, flag
-from .rendering import comments_in_words, objective_label, training_q
+from .rendering import objective_label, said_in, training_q
 
 if TYPE_CHECKING:
     from ..programs.judge import Judge
@@ -71,6 +71,7 @@ def _print_judge(path: Path, judge: Judge, saved: Mapping[str, Any], version: Ve
 
     provenance = {name: part for name, part in saved["provenance"].items() if part is not None}
     options = ", ".join(f"{k}={v}" for k, v in saved["program"]["options"].items() if v not in ("", True))
+    drawn = {name: f" ({said_in(comments)})" for name, comments in provenance.get("criteria_from", {}).items()}
     facts = Table(["", ""], header=False)
     for name, value in (
         ("judge", f"{path.name}, {saved['program']['kind']} ({options})"),
@@ -81,7 +82,7 @@ def _print_judge(path: Path, judge: Judge, saved: Mapping[str, Any], version: Ve
         *([("decides", judge.decision)] if judge.decision is not None else []),
         *([("prefers", judge.preference)] if judge.preference is not None else []),
         ("task", saved["task"] or "–"),
-        *(("criteria", f"{c.name}: {c.definition}{_drawn(provenance, c.name)}") for c in judge.knowledge.criteria),
+        *(("criteria", f"{c.name}: {c.definition}{drawn.get(c.name, '')}") for c in judge.knowledge.criteria),
         *judge.facts().items(),
         *_history(provenance),
     ):
@@ -92,12 +93,6 @@ def _print_judge(path: Path, judge: Judge, saved: Mapping[str, Any], version: Ve
             _show_demonstrations(name, predictor.demos, judge)
     if tried := provenance.get("candidates", []):
         _tried(tried).show(out)
-
-
-def _drawn(provenance: Mapping[str, Any], criterion: str) -> str:
-    """The comments that a criterion was inferred from."""
-    comments = (provenance.get("criteria_from") or {}).get(criterion)
-    return f" ({comments_in_words(comments)})" if comments else ""
 
 
 def _history(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:

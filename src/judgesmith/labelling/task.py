@@ -259,7 +259,7 @@ def _error(given: Any, output: str) -> dict[str, Any]:
         raise ValueError(f"errors: characters {start} to {end} do not lie in the {len(output)} of the text")
     if type(severity) is not int or not 1 <= severity <= len(SEVERITIES):
         raise ValueError(f"errors: severity is a number from 1 to {len(SEVERITIES)}")
-    if not _is_note(note or ""):
+    if note is not None and not _is_note(note):
         raise ValueError(f"errors: an explanation is a text of {LONGEST_NOTE} characters at most")
     words = "" if nowhere else output[start:end]
     return {"text": words, "start": start, "end": end, "severity": severity, "explanation": (note or "").strip()}
