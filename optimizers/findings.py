@@ -159,16 +159,7 @@ class Findings:
     ) -> dict[str, Any]:
         """What an artifact says of where it comes from. cost: calls and tokens, as they would be without a cache."""
         final, data, inference = self.final, report.to_dict(), self.final.inference
-        same = (
-            "candidates",
-            "selected",
-            "zero_shot",
-            "difference",
-            "surface",
-            "mean_absolute_error",
-            "sureness",
-            "way",
-        )
+        shared = ["candidates", "selected", "zero_shot", "difference", "surface", "sureness", "way", "notes"]
         return {
             "created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "versions": {name: version(name) for name in ("judgesmith", "dspy")},
@@ -192,7 +183,7 @@ class Findings:
             and {"batches": inference.batches, "complete": inference.complete, "notes": list(inference.notes)},
             **({"criteria_from": report.drawn_from} if report.drawn_from else {}),
             **{refinement.name: refinement.details for refinement in final.refined},
-            **{name: data[name] for name in (*same, "notes")},
+            **{name: data[name] for name in (*shared, "mean_absolute_error")},
             "heldout": data["heldout"] | {"cross_validated": self.folds > 0, "folds": self.folds},
             **({} if report.decisions is None else {"decisions": report.decisions}),
             "capabilities": asdict(capabilities),

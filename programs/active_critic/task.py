@@ -138,7 +138,7 @@ class TaskInference(Evaluator):
         drawn = (await run.criteria(description))[:MOST]
         criteria = [Criterion(c.name, c.definition) for c in drawn]
         if unread := sum(len(e.why) for e in examples) - len(run.comments):
-            run.notes.append(f"{unread} comments stand in rows that it ended without reading")
+            run.notes.append(f"it ended without having read all comments ({unread} left)")
         if run.made_up:
             run.notes.append(f"the model cited comments that do not exist ({run.made_up}); they are left out")
         if len(criteria) < FEWEST:

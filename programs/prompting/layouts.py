@@ -336,14 +336,8 @@ class CriteriaLayout(ScoreLayout):
 
     def read(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
         scores, whys = self._apart(reply)
-        parsed = answers.read_criteria(
-            scores,
-            self.scale,
-            inputs["criteria"],
-            self.form(inputs, bare=True),
-            expected=self.reading == "expected",
-            explained=self.explain == "before",
-        )
+        how = {"expected": self.reading == "expected", "explained": self.explain == "before"}
+        parsed = answers.read_criteria(scores, self.scale, inputs["criteria"], self.form(inputs, bare=True), **how)
         if whys:
             reasons = answers.read_reasons(whys, inputs["criteria"])
             if reply.finish == "length" and reasons:  # the last one is cut

@@ -195,8 +195,7 @@ def test_show(server: Any, cli: Any, compile_: Any, rows_file: Rows, tmp_path: P
 def test_reasons_in_a_file(server: Any, fake: Any, cli: Any, compile_: Any, rows_file: Rows, tmp_path: Path) -> None:
     rows = lines(rows_file(48))
     rows_with = write(tmp_path / "with.jsonl", [row | {"Reviewer comment": f"No date in {row['id']}."} for row in rows])
-    cited = fake.CRITERIA.replace('"definition"', '"comments": "1", "definition"', 1)
-    judging = fake.judging(lambda ask: len(ask.judged) % 101)
+    cited, judging = fake.CRITERIA.replace('"definition"', '"comments": "1", "definition"', 1), server.answer
     server.answer = lambda ask: cited if ask.step in ("propose", "join") else judging(ask)
     told = " ".join(compile_(rows_with, "--dry-run").out.split())
     assert "48 of 48 outputs have a reason" in told and "why: No date in r" in told

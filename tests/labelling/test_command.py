@@ -14,6 +14,7 @@ from judgesmith.labelling.app import Desk, Event
 from judgesmith.labelling.command import Label
 from judgesmith.labelling.run import open_store
 from judgesmith.labelling.store import Store
+from judgesmith.labelling.task import Task
 
 SUGGESTED = 10
 
@@ -84,27 +85,19 @@ def test_other_labels_need_no_option_either(
     assert found.aspect == options.get("aspect", ["overall"])[0] and found.scale == options.get("scale", found.scale)
 
 
-@pytest.mark.parametrize("kind", ["score", "category"])
-def test_several_aspects_and_reasons_are_read_without_an_option(kind: str, rows: Path, tmp_path: Path) -> None:
-    """Reasons that are given for one aspect stand there alone; those of a pair are of the better one."""
-    worst, best = ("poor", "fair") if kind == "category" else (1, 5)
-
+def test_several_aspects_and_reasons_are_read_without_an_option(rows: Path, tmp_path: Path) -> None:
     def answer(unit: dict[str, Any], who: int) -> Any:
         good = number(unit) % 2
-        why = {"tone": f" {who}: {good}  ", "truth": " "}
-        return {"tone": (worst, best)[good], "truth": (best, worst)[good], "why": why}
+        return {"tone": 1 + good, "truth": 2 - good, "why": {"tone": f" {who}: {good}  ", "truth": " "}}
 
-    words = {"categories": "poor,fair"} if kind == "category" else {}
-    opened = Label(rows=None, store=label(tmp_path / "s.sqlite", rows, answer, aspect=["tone", "truth"], **words))
-    told = open_store(opened).result(tmp_path / "l.jsonl")
+    at = label(tmp_path / "s.sqlite", rows, answer, aspect=["tone", "truth"])
+    told = open_store(Label(rows=None, store=at)).result(tmp_path / "l.jsonl")
     assert [one["question"] for one in told["agreement"]] == ["tone", "truth"]
     tone, truth = (read_labels(tmp_path / "l.jsonl", aspect=aspect) for aspect in ("tone", "truth"))
     assert (tone.rows[5].why("tone"), truth.rows[5].why("truth")) == (("0: 1", "1: 1"), ())
     assert tone.scores[5] > tone.scores[4] and truth.scores[5] < truth.scores[4]
-    old = '{"kind": "score", "aspect": "coherence", "scale": [1, 5], "categories": [], "repeats": 0}'
-    store = Store(label(tmp_path / "old.sqlite", rows, lambda unit, who: {"score": 3}, n=1))
-    store.set(task=old)
-    assert store.task and store.task.aspects == ("coherence",)
+    old = {"kind": "score", "aspect": "coherence", "scale": [1, 5], "categories": [], "repeats": 0}
+    assert Task.of(old) == Task(aspects=("coherence",))
 
 
 def test_preferences(rows: Path, tmp_path: Path, cli: Any) -> None:

@@ -39,6 +39,12 @@ def done(tab: Tab, count: int) -> None:
     tab.until(f"document.getElementById('count').textContent.startsWith('{count} of')")
 
 
+def end(at: Labelling) -> None:
+    """Ctrl-C."""
+    at.process.send_signal(signal.SIGINT)
+    assert at.process.wait() == 0
+
+
 def status(tab: Tab) -> str:
     return str(tab.js("document.getElementById('status').textContent"))
 
@@ -80,8 +86,7 @@ def test_thirty_rows_by_two_raters_then_a_judge_and_ten_more(
     made = cli("compile", export, "--lm", "openai/fake", "--api-base", server.base, "--candidates", 2, "--json",
                "-o", tmp_path / "judge.json")  # fmt: skip
     assert made.code == 0 and (tmp_path / "judge.json").exists(), made.err
-    at.process.send_signal(signal.SIGINT)
-    assert at.process.wait() == 0
+    end(at)
     more = begin(browser, running(rows, "--n", 40, "--order", "suggest"), "Ada")
     more.until("document.getElementById('count').textContent === '32 of 43'")  # ten rows, and one of them again
     assert browser.errors == []
@@ -144,8 +149,7 @@ def test_errors_are_marked_by_keyboard_and_by_mouse(running: Any, browser: Brows
     tab.until("document.querySelectorAll('.marks li').length === 3")
     tab.press("Enter")
     tab.until("!document.getElementById('end').hidden")
-    at.process.send_signal(signal.SIGINT)
-    assert at.process.wait() == 0
+    end(at)
     (row,) = lines(tmp_path / "truth.jsonl")
     errors = row["errors"]
     assert [(e["text"], e["severity"], e["explanation"], e["how"]) for e in errors] == [
@@ -207,26 +211,19 @@ def test_reasons_several_aspects_and_bubbles_by_keyboard(running: Any, browser: 
     done(tab, 2)
     tab.press("u")
     done(tab, 1)
-    tab.press("w")
-    tab.type("Changed")
-    tab.press("Enter")  # the answer is there, so that this saves
+    tab.press("w", "A", "Enter")  # the answer is there, so that this saves
     done(tab, 2)
-    at.process.send_signal(signal.SIGINT)
-    assert at.process.wait() == 0
-    kept = [(row["score (1-5)"], row.get("why")) for row in lines(tmp_path / "one.jsonl")]
-    assert kept == [(2, "Says 4 times <i>nothing</i>"), (3, "Changed")]
+    end(at)
+    kept = [(row["score (1-5)"], row["why"]) for row in lines(tmp_path / "one.jsonl")]
+    assert kept == [(2, "Says 4 times <i>nothing</i>"), (3, "A")]
     (tmp_path / "s.sqlite").rename(tmp_path / "before.sqlite")
-    options = ("--aspect", "tone", "--aspect", "help", "--why", "--export", tmp_path / "two.jsonl")
-    at = running(rows, *options)
+    at = running(rows, "--aspect", "tone", "--aspect", "help", "--why", "--export", tmp_path / "two.jsonl")
     tab = begin(browser, at, "Bo")
-    tab.press("4")
-    tab.type("Kind")
-    tab.press("Enter", "1", "Enter")
+    tab.press("4", "K", "Enter", "1", "Enter")
     done(tab, 1)
-    at.process.send_signal(signal.SIGINT)
-    assert at.process.wait() == 0
+    end(at)
     (row,) = lines(tmp_path / "two.jsonl")
-    assert (row["scores.tone (1-5)"], row["scores.help (1-5)"], row["why"]) == (4, 1, {"tone": "Kind"})
+    assert (row["scores.tone (1-5)"], row["scores.help (1-5)"], row["why"]) == (4, 1, {"tone": "K"})
     assert browser.errors == []
 
 

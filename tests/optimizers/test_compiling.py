@@ -83,16 +83,14 @@ def test_reasons_are_learnt_from_and_none_stands_where_its_row_is_judged(
     server.answer = lambda ask: json.dumps({"criteria": cited}) if ask.step in ("propose", "join") else judging(ask)
     judge, report = compiled(replace(labels, rows=tuple(rows)), candidates=3)
     held, own = set(held_out(report)), re.compile(r"It says (r\d{3})\.")
-    given = {mark for ask in server.asks for mark in own.findall(ask.text)}
-    assert given and not given & held
+    assert not held & {mark for ask in server.asks for mark in own.findall(ask.text)}
     assert not [ask for ask in server.judged if ask.mark in own.findall(ask.text)]
-    demos = [demo for ask in server.judged for demo in ask.body["messages"] if demo["role"] == "assistant"]
-    assert any(own.search(demo["content"]) for demo in demos)
-    (told, *others) = report.to_dict()["criteria_from"].items()
-    assert told[0] == "Accuracy" and len(told[1]) >= 2 and not any(comments for _, comments in others)
-    assert all(comment["text"] == f"It says {comment['row']}." for comment in told[1])
-    assert [note for note in report.notes if "comments that do not exist" in note]
-    assert json.loads(dumps(judge))["provenance"]["criteria_from"] == report.drawn_from
+    turns = [turn for ask in server.judged for turn in ask.body["messages"] if turn["role"] == "assistant"]
+    assert any(own.search(turn["content"]) for turn in turns)
+    told = json.loads(dumps(judge))["provenance"]["criteria_from"]
+    assert told == report.to_dict()["criteria_from"] and [n for n in report.notes if "comments that do not exist" in n]
+    assert [name for name, comments in told.items() if comments] == ["Accuracy"]
+    assert all(comment["text"] == f"It says {comment['row']}." for comment in told["Accuracy"])
     assert replace(labels, rows=tuple(rows)).fingerprint() != labels.fingerprint()
 
 
