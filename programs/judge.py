@@ -24,6 +24,7 @@ from . import artifact
 from .active_critic.task import TaskKnowledge
 from .as_metric import Failed, JudgeMetric
 from .aspects import OVERALL
+from .explaining import explained
 from .models import engine, row_context
 from .models.as_dspy import Quiet
 from .models.lm import Capabilities, Connection, LanguageModel, language_model
@@ -80,7 +81,8 @@ class Judge(Quiet):
     fail begin (None unless the labels had such); preference, how likely people prefer one of two outputs (None unless
     the labels were preferences); sureness, how sure a score is (None: unknown); provenance, how it was
     compiled (empty for a judge that was not); report, what compiling found (None unless it was compiled in this
-    process); brief, whether it stops after the score where the same score comes without the explanation (for searches).
+    process); brief, whether it stops after the score where the same score comes without the explanation (for searches);
+    explains, whether its model writes an explanation of every score that has none of its words, for one more call.
     """
 
     kind: ClassVar[str] = ""
@@ -97,6 +99,8 @@ class Judge(Quiet):
     #: Whether an output's score depends on the other outputs of its document: then all of them go into one
     #: `score_many`.
     whole_documents: ClassVar[bool] = False
+    #: Whether its explanations are put together from numbers, and not written by a model.
+    tells_by_numbers: ClassVar[bool] = False
     #: Whether what `refiners` names is fitted without a search, too.
     fitted_always: ClassVar[bool] = False
 
@@ -126,6 +130,7 @@ class Judge(Quiet):
         self.sureness: Sureness | None = None
         self.provenance: dict[str, Any] = {}
         self.report: Any = None
+        self.explains = False
         #: The judge's own model, None where it takes DSPy's.
         self.own_lm: LanguageModel | None = None if lm is None else language_model(lm)
 
@@ -552,7 +557,8 @@ class Judge(Quiet):
             return Verdict.failed("the output is empty")
         safe, said = guarded(item, LOOKED_INTO)
         verdict = await self._judged(item, lm)
-        return verdict if said is None else weighed(verdict, await self._judged(safe, lm), said)
+        verdict = verdict if said is None else weighed(verdict, await self._judged(safe, lm), said)
+        return await explained(self, item, verdict, lm) if self.explains else verdict
 
     async def _judged(self, item: Item, lm: LanguageModel) -> Verdict:
         predictors = self.predictors()  # looked up once: DSPy walks through the whole judge

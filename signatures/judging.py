@@ -46,6 +46,15 @@ class ScoreOverall(ScoreByCriteria):
     score: float = dspy.OutputField(desc="overall quality")
 
 
+class ExplainScore(ScoreByCriteria):
+    """You tell the writer of a text why it got its score. Name what in the output speaks for that score, in plain words
+    that anyone understands. The score is given; do not judge it, and give no other one."""
+
+    aspect: str = dspy.InputField(desc="the one respect that was scored")
+    score: str = dspy.InputField(desc="what the output got, and on which scale")
+    explanation: str = dspy.OutputField(desc="one or two short sentences")
+
+
 class WriteSteps(dspy.Signature):  # type: ignore[misc]
     """You write down how a careful human rater goes about judging texts in one respect: what to look at first, what to
     compare, what to weigh. The steps must work for any output of the task, not for a single one."""

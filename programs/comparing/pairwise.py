@@ -89,6 +89,7 @@ class PairwiseDirectScorer(ComparingJudge):
     """
 
     kind: ClassVar[str] = "pairwise-direct"
+    tells_by_numbers: ClassVar[bool] = True
     about: ClassVar[str] = "compares with graded references that the model writes once a document; needs no labels"
     paper: ClassVar[str] = "Direct-Scoring NLG Evaluators Can Use Pairwise Comparisons Too"
     aliases: ClassVar[tuple[str, ...]] = ("pairwise",)

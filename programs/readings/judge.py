@@ -19,11 +19,13 @@ from ... import parts
 from ...errors import CallError, ModelError, OptionError
 from ...parts import option
 from ...signatures.values import Details, Item, Verdict
+from ...tables import shortened
 from ..aspects import Aspect, Task
 from ..models.lm import LanguageModel
 from ..pointwise.direct import DirectScorer
 from ..refining import Refinement, Refiner, TrainingRows
 from ..registry import judges
+from . import saying
 from .bindings.columns import Column
 from .bindings.opening import Opened, open_reader
 from .experience import Experience, experience_of
@@ -34,7 +36,6 @@ from .reader import Reader
 
 #: The reading that is the model's own answer when it is asked for a score.
 DIRECT = "direct"
-_WORDS_SHOWN = 3
 #: With fewer rows, or fewer groups, no head is fitted.
 FEWEST_ROWS, FEWEST_GROUPS = 3, 3
 GENERAL = INSTRUCTIONS["general"]
@@ -47,12 +48,14 @@ UNREAD, MODEL = "none", "model"
 @dataclass(frozen=True, slots=True)
 class Contributions(Details):
     """How a score came about. base: the mean training row's score on the user's scale. readings: what each group of
-    readings adds to it, in points of that scale, before the score is held to the scale and calibrated. improbable: the
-    words that the model expected least, with their surprise in nats (-log p)."""
+    readings adds to it, in points of that scale, before the score is held to the scale and calibrated. surprise:
+    (start, end, grade) of unexpected words: 1, less expected than nine in ten words of a typical output; 2, than all of
+    them; 3, clearly so. improbable: of the last, three at most with their surprise in nats (-log p)."""
 
     base: float
     readings: Mapping[str, float]
-    improbable: tuple[tuple[str, float], ...]
+    improbable: tuple[tuple[str, float], ...] = ()
+    surprise: tuple[tuple[int, int, int], ...] = ()
 
 
 @judges.register
@@ -69,6 +72,7 @@ class ReadingsJudge(DirectScorer):
     about: ClassVar[str] = "likelihoods, hidden states and the model's own score, weighed by the labels"
     paper: ClassVar[str] = "GPTScore (Fu et al. 2023); BARTScore (Yuan et al. 2021); LLM-Rubric (Hashemi et al. 2024)"
     takes_any_name: ClassVar[bool] = True
+    tells_by_numbers: ClassVar[bool] = True
     fitted_always: ClassVar[bool] = True
 
     class Options(DirectScorer.Options):
@@ -232,13 +236,13 @@ class ReadingsJudge(DirectScorer):
         table = table_of([row], None if asked is None else [asked.percent], [0])
         added = {name: float(values[0]) for name, values in self.head.contributions(table).items()}
         percent = min(100.0, max(0.0, self.head.base + sum(added.values())))
+        above = {name: table.columns([name])[0, 0] - mean for name, (mean, _) in self.head.weights.items()}
         details = self._details(added, row, item)
         notes = () if asked is None else asked.notes
-        if far := self.head.unlike(table):
-            notes = (*notes, f"unlike the rows that its weights were learnt from: {', '.join(far)}")
-        verdict = Verdict(
-            score=math.nan, percent=percent, explanation=_explained(details), details=details, notes=notes
-        )
+        if far := saying.reasons({name: added[name] for name in self.head.unlike(table)}, above):
+            notes = (*notes, f"far from the rows that the judge learnt from: {'; '.join(one.words for one in far)}")
+        told = saying.explained(saying.reasons(added, above), [word for word, _ in details.improbable])
+        verdict = Verdict(score=math.nan, percent=percent, explanation=told, details=details, notes=notes)
         if asked is None:
             return verdict
         return verdict.model_copy(update={"usage": asked.usage, "raw": asked.raw, "repaired": asked.repaired})
@@ -247,11 +251,14 @@ class ReadingsJudge(DirectScorer):
         assert self.head is not None
         points = (self.scale.high - self.scale.low) / 100
         groups = {group: percent * points for group, percent in _by_group(added).items()}
-        words = sorted(row.surprise(item.output), key=lambda pair: -pair[1])[:_WORDS_SHOWN]
+        some, least = (-self.head.weights.get(f"assistant.{name}", (-math.inf,))[0] for name in ("q10", "min"))
+        words = sorted(row.surprise(item.output), key=lambda word: -word[2])
+        far = {shortened(item.output[a:b], 40): round(nats, 2) for a, b, nats in words if nats > least + saying.CLEARLY}
         return Contributions(
             round(self.scale.low + self.head.base * points, 4),
             {name: round(value, 4) for name, value in sorted(groups.items(), key=lambda pair: -abs(pair[1]))},
-            tuple((word.strip(), round(nats, 2)) for word, nats in words),
+            tuple(far.items())[: saying.MOST],
+            saying.shades(sorted(words), (some, least, least + saying.CLEARLY)),
         )
 
     # -- what compiling fits
@@ -360,9 +367,3 @@ def table_of(rows: Sequence[RowReadings], direct: Sequence[float] | None, groups
     if direct is None:
         return Readings(names, values, tuple(groups), states)
     return Readings((DIRECT, *names), np.column_stack([direct, values]), tuple(groups), states)
-
-
-def _explained(details: Contributions) -> str:
-    parts = ", ".join(f"{name} {value:+.2f}" for name, value in details.readings.items())
-    words = ", ".join(f'"{word}"' for word, _ in details.improbable if word)
-    return f"{details.base:.2f} on average; {parts}." + (f" Least expected: {words}." if words else "")

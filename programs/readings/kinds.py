@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+import string
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping
@@ -32,12 +33,20 @@ class Reading(ABC):
 
     name: ClassVar[str]
     about: ClassVar[str]
+    #: For explanations, by key: what the number tells of, and what is true of an output where it is higher, and lower,
+    #: than usual. Numbers that tell of one thing are explained together.
+    words: ClassVar[Mapping[str, tuple[str, str, str]]] = {}
 
     @classmethod
     @abstractmethod
     def numbers(cls, text: Text, tokens: TokenReading) -> Mapping[str, float]:
         """By key, the same keys for every row; NaN where there is none. text: the row. tokens: how the model took
         the output."""
+
+
+def than(topic: str, words: str, above: str, below: str) -> tuple[str, str, str]:
+    """An entry of `Reading.words`."""
+    return topic, words.format(above), words.format(below)
 
 
 def likelihoods(reading: TokenReading) -> dict[str, float]:
@@ -114,6 +123,19 @@ def reference(known: str, output: str) -> dict[str, float]:
 class Likelihood(Reading):
     name = "assistant"
     about = "how likely the model finds the output as its own reply"
+    words = {  # noqa: RUF012  # see Reading
+        "mean": than("words", "its words are {} expected than usual", "more", "less"),
+        "min": than("words", "its least expected word stands out {} than usual", "less", "more"),
+        "q10": than("words", "its unusual words are {} expected than usual", "more", "less"),
+        "q25": than("words", "its unusual words are {} expected than usual", "more", "less"),
+        "q50": than("words", "its ordinary words are {} expected than usual", "more", "less"),
+        "excess": than("words", "its words are {} surprising where they stand than usual", "more", "less"),
+        "gap": than("words", "its words are {} the likeliest ones than usual", "further from", "closer to"),
+        "sum": than(
+            "length", "it is {} expected than usual", "shorter, or its words more", "longer, or its words less"
+        ),
+        "tokens": than("length", "it is {} than usual", "longer", "shorter"),
+    }
 
     @classmethod
     def numbers(cls, text: Text, tokens: TokenReading) -> Mapping[str, float]:
@@ -124,10 +146,29 @@ class Likelihood(Reading):
 class Surface(Reading):
     name = "surface"
     about = "length, overlap with the source and a reference, repetition, counted without a model"
+    words = {  # noqa: RUF012  # see Reading
+        "words": than("length", "it is {} than usual", "longer", "shorter"),
+        "ratio": than("length", "it is {} for its source than usual", "longer", "shorter"),
+        "from_source": than("source", "{} of its words come from the source than usual", "more", "fewer"),
+        "of_source": than("source", "it keeps {} of the source's words than usual", "more", "fewer"),
+        "order": than("source", "its wording is {} the source than usual", "closer to", "further from"),
+        "copied": than("source", "{} of it is copied from the source than usual", "more", "less"),
+        "variety": than("repetition", "its words are {} varied than usual", "more", "less"),
+        "repeated": than("repetition", "it repeats itself {} than usual", "more", "less"),
+        "sentence": than("sentences", "its sentences are {} than usual", "longer", "shorter"),
+        "reference": than("reference", "it shares {} words with the reference than usual", "more", "fewer"),
+        "reference_order": than("reference", "its wording is {} the reference than usual", "closer to", "further from"),
+    }
 
     @classmethod
     def numbers(cls, text: Text, tokens: TokenReading) -> Mapping[str, float]:
         return surface(text.given, text.made) | reference(text.reference, text.made)
+
+
+#: What lies between spaces and dashes, and every character of a script that has no spaces.
+_SPACELESS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_RUN = re.compile(rf"[{_SPACELESS}]|[^\s–—…{_SPACELESS}]+")
+_PUNCTUATION = string.punctuation + "“”‘’‚„«»‹›¿¡。、，！？：；「」『』（）"
 
 
 @dataclass(frozen=True)
@@ -139,11 +180,21 @@ class RowReadings:
     states: dict[str, Floats]
     tokens: TokenReading
 
-    def surprise(self, text: str) -> list[tuple[str, float]]:
-        """The text cut into the model's tokens, each with -log p in nats: a heat map of what is improbable."""
-        starts = (0, *self.tokens.ends)
-        spans = zip(starts, self.tokens.ends, self.tokens.logp, strict=False)
-        return [(text[start:end], -float(logp)) for start, end, logp in spans]
+    def surprise(self, text: str) -> list[tuple[int, int, float]]:
+        """The words of a text that was read, as (start, end, surprise): -log p in nats of a word's least expected
+        token. Punctuation is left out; where a script has no spaces, the tokens stand for words."""
+        ends, result = np.array(self.tokens.ends), list[tuple[int, int, float]]()
+        for match in _RUN.finditer(text, 0, int(ends[-1]) if len(ends) else 0):
+            word = match[0].strip(_PUNCTUATION)
+            start = match.start() + match[0].index(word)
+            end = start + len(word)
+            first, last = np.searchsorted(ends, start, "right"), np.searchsorted(ends, end)
+            worst = -float(self.tokens.logp[first : last + 1].min()) if word else 0.0
+            if result and result[-1][1:] == (start, worst):
+                result[-1] = (result[-1][0], end, worst)
+            elif word:
+                result.append((start, end, worst))
+        return result
 
 
 #: What no model has read.

@@ -225,6 +225,38 @@ def test_static_rows_have_their_spans(tmp_path: Path) -> None:
             assert marked(marks, k) == output[e["start"] : e["end"]], (record["id"], k)
 
 
+_SHADE = re.compile(r'<span class="u(\d)">(.*?)</span>', re.DOTALL)
+
+
+def shaded_row(name: str, output: str, surprise: Any, **verdict: Any) -> dict[str, Any]:
+    return row(name, output, details={"surprise": surprise}, **verdict)
+
+
+def test_unexpected_words_are_shaded_and_every_character_is_there(tmp_path: Path) -> None:
+    made = [shaded_row(name, text, [[0, 2, 1], [2, 9, 3], [12, 20, 2]]) for name, text in HARD.items()]
+    page = page_of(tmp_path, made)
+    shown, rows = outputs_of(page), page.split('<article class="row"')[1:]
+    for part, (name, text) in zip(rows, HARD.items(), strict=True):
+        assert shown[f"row-{name}"] == (clean(text), [])
+        found = [(int(grade), html.unescape(words)) for grade, words in _SHADE.findall(part)]
+        assert found == [(1, clean(text)[:2]), (3, clean(text)[2:9]), (2, clean(text)[12:20])]
+    check_that_nothing_runs(Page(page))
+    assert "typical output" in page and "typical output" not in page_of(tmp_path, [row("plain")])
+
+
+@pytest.mark.parametrize(
+    "surprise",
+    [None, 3, "x", {"a": 1}, [None, [], [1], [0, 3], ["0", "3", "1"], [True, 3, 1], [0, 3, 1.0], [0, 3, 0], [0, 3, 4],
+     [3, 3, 1], [-1, 3, 1], [4, 99, 1], [0, 10**30, 1]]],
+)  # fmt: skip
+def test_shading_of_another_shape_is_left_out_and_errors_come_first(tmp_path: Path, surprise: Any) -> None:
+    more = surprise if isinstance(surprise, list) else []
+    records = [shaded_row("a", "some output", surprise), shaded_row("b", "some output", [*more, [0, 4, 2], [2, 6, 1]]),
+               shaded_row("c", "some output", [[0, 4, 2]], errors=[error("some output", 5, 11)])]  # fmt: skip
+    a, b, c = page_of(tmp_path, records).split('<article class="row"')[1:4]
+    assert [_SHADE.findall(part) for part in (a, b, c)] == [[], [("2", "some")], []] and "<mark" in c
+
+
 def test_every_text_is_escaped_wherever_it_stands(tmp_path: Path) -> None:
     made = [
         row(
@@ -317,7 +349,8 @@ def test_colours_can_be_read_in_light_and_dark(tmp_path: Path) -> None:
         colours[bool(block[0])] |= dict(re.findall(r"--(\w+): #([0-9a-f]{3,6})", block[1]))
     assert set(colours[0]) == set(colours[1]) > {"g0", "g5", "ink", "page"}
     for scheme in colours:
-        pairs = [("ink", ground) for ground in ("page", "soft", *(f"g{k}" for k in range(6)))]
+        shades = [f"{kind}{k}" for kind, most in (("g", 6), ("u", 4)) for k in range(kind == "u", most)]
+        pairs = [("ink", ground) for ground in ("page", "soft", *shades)]
         pairs += [(ink, ground) for ink in ("dim", "warn", "accent") for ground in ("page", "soft")]
         for ink, ground in [*pairs, ("page", "accent")]:  # WCAG AA asks for 4.5
             light, dark = sorted((luminance(scheme[ink]), luminance(scheme[ground])), reverse=True)

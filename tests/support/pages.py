@@ -83,6 +83,7 @@ def _record(k: int, rng: random.Random) -> dict[str, Any]:
             for i, name in enumerate(JUDGES[:3])
         },
         "details": {"base": 3.1, "improbable": [["ninety", 7.2], ["九十", 6.1]],
+                    "surprise": [[i, i + 5, 1 + i // 7 % 3] for i in range(0, n - 5, 7)],
                     "readings": {"likelihood of the output": 0.6, "hidden states, layer 12": -0.4, "length": 0.05}},
     }  # fmt: skip
     if k % 9 == 4:

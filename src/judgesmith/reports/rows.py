@@ -27,6 +27,7 @@ from ..signatures.values import CriterionScore, ErrorSpan, Opinion, ScoreInterva
 from ..tables import plain
 
 GROUNDED = ("exact", "normalised", "fuzzy")
+Shade = tuple[int, int, int]  # start, end, and grade from 1 to 3
 _LABELS = 20  # errors that one piece of text names; more are counted
 
 
@@ -47,6 +48,8 @@ class Shown:
     """Left to a person."""
     seen: bool = False
     """Used to compile the judge."""
+    shades: tuple[Shade, ...] = ()
+    """Words that its judge did not expect, in the order of the text; see `Contributions.surprise`."""
 
     @property
     def score(self) -> float:
@@ -185,7 +188,9 @@ def _shown(
     verdict = Verdict.failed("there is no verdict in this row") if data is None else _verdict(data, row.output)
     aspect = _words((data or {}).get("aspect")) or _words(record.get("aspect"))
     flags = (record.get(name) is True for name in ("defer", "seen"))
-    return Shown(row, anchor, verdict, human, aspect, _words(record.get("judge")), *flags)
+    details = (data or {}).get("details")
+    shades = tuple(_shades(details.get("surprise") if isinstance(details, Mapping) else None, row.output))
+    return Shown(row, anchor, verdict, human, aspect, _words(record.get("judge")), *flags, shades)
 
 
 def _verdict(data: Mapping[str, Any], output: str = "") -> Verdict:
@@ -246,6 +251,17 @@ def _opinions(value: Any, output: str) -> Iterator[tuple[str, Opinion]]:
         yield name, Opinion(_number(one.get("percent")), label, explanation, errors, failure or None, outlier)
 
 
+def _shades(value: Any, output: str) -> Iterator[Shade]:
+    """Those that lie in the output, one after the other."""
+    done = 0
+    for one in value if isinstance(value, list | tuple) else ():
+        if isinstance(one, list | tuple) and len(one) == 3 and all(type(number) is int for number in one):
+            start, end, grade = one
+            if done <= start < end <= len(output) and 1 <= grade <= 3:
+                yield start, end, grade
+                done = end
+
+
 def _errors(value: Any, output: str) -> tuple[ErrorSpan, ...]:
     """In the order of the text; then omissions, then what was not found in it."""
     result = [_error(one, output) for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
@@ -296,6 +312,14 @@ def pieces(output: str, errors: Sequence[ErrorSpan]) -> list[Piece]:
         gravest = max((grade for grade, n in enumerate(grades) if n), default=0)
         result.append(Piece(output[here:end], tuple(itertools.islice(open_now, _LABELS)), len(open_now), gravest))
     return result
+
+
+def shaded(output: str, shades: Sequence[Shade]) -> Iterator[tuple[str, int]]:
+    """(part of the output, how little it was expected, from 0 to 3); the parts together are the output."""
+    done = 0
+    for start, end, grade in (*shades, (len(output), len(output), 0)):
+        yield from ((words, of) for words, of in ((output[done:start], 0), (output[start:end], grade)) if words)
+        done = end
 
 
 # Numbers -------------------------------------------------------------------------------------------------------------

@@ -106,7 +106,7 @@ class Estimate:
 
 def estimate(judge: Judge, model: str | None, rows: int, sample: Sequence[Item], where: Connection | None) -> Estimate:
     """What `rows` rows would take, judged by some of them. Calls no model."""
-    calls = judge.calls_per_row()
+    calls = judge.calls_per_row() + judge.explains
     tokens = round(sum(_prompt_tokens(judge, item) for item in sample) / len(sample)) if sample else 0
     prompt, completion = rows * calls * tokens, rows * calls * ANSWER_TOKENS
     cost = None if model is None else price(model, Reply("", None, prompt, completion))

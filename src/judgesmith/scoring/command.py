@@ -48,6 +48,11 @@ class Score(Command, Rows, Reach, Limits, Json):
         "Ask openai/… and anthropic/… through their batch interface: answers within a day for half the price. For "
         "judges of one call a row. What was sent is noted in OUTPUT.batches.jsonl; the same command resumes.",
     )
+    explain: bool = flag(
+        False,
+        "Have the judge's model write with each score why the output got it, for one more call a row; where the "
+        "explanation is its own already, nothing more is asked. It is written after the score, which stays as it is.",
+    )
     raw: bool = flag(False, "Keep the model's own words with every row.")
     part: str | None = flag(
         None,
@@ -62,7 +67,7 @@ class Score(Command, Rows, Reach, Limits, Json):
         from ..running.console import Watch, out, print_json
         from ..running.opening import open_judge, quiet, roles_for
         from .part import Part
-        from .scoring import Existing, Run, mark_deferred, plan, score_file
+        from .scoring import Existing, Run, explaining, mark_deferred, plan, score_file
 
         part = None if self.part is None else Part.read(self.part)
         path = Path(self.rows)
@@ -80,12 +85,15 @@ class Score(Command, Rows, Reach, Limits, Json):
             raise OptionError(
                 "--batch sends all requests at once, so --max-calls and --max-cost stop nothing; use --limit"
             )
+        if self.batch and self.explain:
+            raise OptionError("--explain asks once more for each score, --batch once for each row; give only one")
         existing: Existing = "overwrite" if self.overwrite else "retry failed" if self.retry_failed else "continue"
         limits, where, limit = self.limits(), self.connection(), self.limit
         roles = roles_for(path, self.roles(), self.judge)
         with quiet():
             if self.dry_run:
-                planned = plan(self.judge, self.lm, where, path, columns=roles, limit=limit, part=part)
+                chosen = {"columns": roles, "limit": limit, "part": part}
+                planned = plan(self.judge, self.lm, where, path, **chosen, explain=self.explain)
                 if self.batch:
                     planned = replace(planned, cost=planned.cost and planned.cost / 2, seconds=24 * 3600.0)
                 print_json(planned.to_dict()) if self.as_json else out.print(str(planned), markup=False, soft_wrap=True)
@@ -93,7 +101,7 @@ class Score(Command, Rows, Reach, Limits, Json):
             total = count_rows(path)
             parts = part.parts if part else 1  # of about one size: documents stay together
             with Watch("scoring", total and -(-min(total, limit or total) // parts)) as watch:
-                made = open_judge(self.judge, self.lm, where)
+                made = explaining(open_judge(self.judge, self.lm, where), self.explain)
                 if self.defer is not None and made.sureness is None:
                     raise OptionError("--defer needs a judge that knows how sure it is; compile it again from labels")
                 run = Run(made, Path(target), self.raw, watch, limits, any_server=self.any_server)

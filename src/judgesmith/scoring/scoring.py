@@ -133,7 +133,7 @@ class Run:
     def asked(self, row: Row | Compared) -> str:
         """What the row's answer depends on beside the judge: the model with its address, then the texts."""
         texts = [[r.output, r.source, r.context, r.reference, r.group] for r in _outputs(row)]
-        return f"{self.server}-{digest(texts)}"
+        return f"{self.server}-{digest(texts)}" + ("-explained" if self.judge.explains else "")
 
     def kept(self, old: Mapping[str, Any]) -> None:
         """A row that was there."""
@@ -198,13 +198,21 @@ def _rows(source: Path, judge: Judge, columns: Mapping[str, str] | None, limit: 
     return rows if part is None else part.of(rows)
 
 
+def explaining(judge: Judge, on: bool) -> Judge:
+    """The judge, whose model explains every score from now on, or not. Raises OptionError for one that compares."""
+    if on and (judge.whole_documents or judge.preference is not None):
+        raise OptionError("--explain says why one output got its score; this judge compares outputs")
+    judge.explains = on
+    return judge
+
+
 def plan(
     path: Path, lm: str | None, where: Connection | None, source: Path, *, columns: Mapping[str, str] | None = None,
-    limit: int | None = None, part: Part | None = None,
+    limit: int | None = None, part: Part | None = None, explain: bool = False,
 ) -> Estimate:  # fmt: skip
     """What scoring a file with a saved judge would take, whatever was scored before. Calls and opens no model."""
     read = artifact.read(path)
-    judge = artifact.build(read)
+    judge = explaining(artifact.build(read), explain)
     sample, count = list[Item](), 0
     every = (side for row, _ in _rows(source, judge, columns, limit, part) for side in _outputs(row))
     for count, row in enumerate(every, 1):
@@ -355,6 +363,9 @@ def _same(run: Run, old: Mapping[str, Any], new: tuple[Row, dict[str, Any]] | No
             )
     before, now = (str(asked).split("-") for asked in (old.get("asked") or run.asked(new[0]), run.asked(new[0])))
     moved = before[0] != now[0] and not run.any_server
+    if before[2:] != now[2:]:
+        how = "with" if before[2:] else "without"
+        raise OptionError(f"{name} was scored {how} --explain; give another -o, or --overwrite")
     if moved or before[1:] != now[1:]:
         other = "another model or address (--any-server allows that)" if moved else "other --columns or texts"
         raise OptionError(f"{name}, row {old['id']!r} was scored with {other}; give another -o, or --overwrite")

@@ -157,7 +157,7 @@ async def score_one(service: Service, row: ScoreIn, scope: Scope) -> Response:
     served = service.find(row.judge)
     service.accept(served, 1)
     try:
-        verdict = await service.score(served, row.item())
+        verdict = await service.score(served, row.item(), explain=row.explain)
     finally:
         service.release(1)
     scope["judgesmith"] |= {"judge": served.name, "failure": logged(verdict.failure)}

@@ -37,7 +37,7 @@ class RowIn(BaseModel):
         """A record by whatever names as these fields; what plays no role is left for pydantic to refuse."""
         if not isinstance(record, Mapping):
             return record
-        own = {name: record[name] for name in ("id", "judge", "columns") if name in record}
+        own = {name: record[name] for name in ("id", "judge", "columns", "explain") if name in record}
         rest = {str(name): value for name, value in record.items() if name not in own}
         try:
             roles = roles_of(tuple(rest))
@@ -56,6 +56,9 @@ class ScoreIn(RowIn):
     """One output, and which judge is to judge it."""
 
     judge: str | None = Field(None, description="NAME or NAME@FINGERPRINT; the first judge if not given.")
+    explain: bool = Field(
+        False, description="Whether the model is to write why the output got its score, for one more call."
+    )
 
 
 class ManyIn(BaseModel):

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..errors import JudgesmithError, ModelError, OptionError
 from ..programs.artifact import fingerprint
+from ..programs.explaining import explained
 from ..programs.judge import Judge
 from ..programs.models import engine
 from ..programs.models.lm import LanguageModel
@@ -171,8 +172,8 @@ class Service:
         self.waiting -= rows
         self.metrics.queue.set(self.waiting)
 
-    async def score(self, served: Served, item: Item) -> Verdict:
-        """The verdict on an accepted row. Raises Refused."""
+    async def score(self, served: Served, item: Item, *, explain: bool = False) -> Verdict:
+        """The verdict on an accepted row; explain: with an explanation by its model. Raises Refused."""
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
@@ -180,6 +181,7 @@ class Service:
         try:
             async with asyncio.timeout(self.bounds.timeout):
                 verdict = await served.judge.averdict(item, served.lm)
+                verdict = await explained(served.judge, item, verdict, served.lm) if explain else verdict
         except TimeoutError:
             raise Refused(504, "timeout", f"no verdict within {self.bounds.timeout:g} s", 1) from None
         except asyncio.CancelledError:

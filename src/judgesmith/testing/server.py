@@ -18,7 +18,7 @@ from ..datasets.records import Labels, Row
 from ..programs.models.lm import LanguageModel
 from ..programs.models.transport import Request, Unanswered
 from ..programs.prompting.predict import AGAIN
-from ..signatures.judging import ScoreCriteria, ScoreOverall
+from ..signatures.judging import ExplainScore, ScoreCriteria, ScoreOverall
 from ..signatures.task import DescribeTask, MergeCriteria, MergeDescriptions, ObserveBatch, ProposeCriteria
 from .scripted import MakeScripted
 
@@ -36,6 +36,7 @@ STEPS = {
         (MergeCriteria, "join"),
         (ScoreOverall, "score"),
         (ScoreCriteria, "criteria"),
+        (ExplainScore, "explain"),
     )
 }
 
@@ -65,8 +66,9 @@ class Ask:
 
     @property
     def step(self) -> str:
-        """probe, observe, describe, propose, merge (descriptions), join (criteria), score, criteria, or dspy (one of
-        DSPy's own prompts, in which instructions are written). Instructions may have been rewritten for a score."""
+        """probe, observe, describe, propose, merge (descriptions), join (criteria), score, criteria, explain, or dspy
+        (one of DSPy's own prompts, in which instructions are written). Instructions may have been rewritten for a
+        score."""
         if "2 + 2 =" in self.last:
             return "probe"
         if "[[ ## " in self.text:
@@ -142,6 +144,7 @@ def sensible(ask: Ask) -> str:
         "propose": CRITERIA,
         "merge": "Short texts are judged by their truth.",
         "join": CRITERIA,
+        "explain": "It is plain and short.",
     }[ask.step]
 
 

@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from planted import PlantedReader, guessing
 
@@ -15,10 +17,12 @@ from judgesmith.programs import artifact
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.lm import LanguageModel
 from judgesmith.programs.pointwise.direct import DirectScorer
+from judgesmith.programs.readings import kinds, saying
 from judgesmith.programs.readings.bindings import opening
 from judgesmith.programs.readings.bindings.opening import Opened
 from judgesmith.programs.readings.head import LinearHead
 from judgesmith.programs.readings.judge import Contributions, ReadingsJudge
+from judgesmith.programs.readings.reader import TokenReading
 from judgesmith.running.opening import open_others
 from judgesmith.signatures.values import Scale
 from judgesmith.testing import JudgeContract
@@ -78,8 +82,9 @@ def test_a_score_is_the_heads_on_its_scale(head: LinearHead, percents: list[floa
     assert ("limits" in judge.fitted()["head"]) == bool(head.limits)  # fingerprints of those without stay as they were
     found = list(judge.score_many(ROWS))
     assert [v.percent for v in found] == pytest.approx(percents)
-    unlike = ("unlike the rows that its weights were learnt from: assistant.mean",)  # -50 is within 50 of -40
-    assert [v.notes for v in found] == ([unlike, (), unlike] if head.limits else [(), (), ()])
+    far = "far from the rows that the judge learnt from: its words are {} expected than usual"
+    unlike = [(far.format("more"),), (), (far.format("less"),)]  # -50 is within 50 of -40
+    assert [v.notes for v in found] == (unlike if head.limits else [(), (), ()])
 
 
 @pytest.mark.parametrize(
@@ -118,9 +123,55 @@ def test_contributions_add_up_in_points_of_the_users_scale(lm: LanguageModel) ->
     assert details.base == 3.0  # the middle of 1 to 5
     assert details.readings == {"likelihood": -0.2, "direct score": 0.04}  # -5 and 1 percent of four points
     assert 1 + 4 * found.percent / 100 == pytest.approx(details.base + sum(details.readings.values()))
-    assert details.improbable == (("x3", 6.0), ("x4", 6.0), ("w1", 1.0))
-    assert found.explanation.startswith("3.00 on average; likelihood -0.20, direct score +0.04.")
-    assert '"x3"' in found.explanation
+
+
+#: q10 and min: from which surprise on a word is unusual, and how little expected the least expected word usually is.
+USUAL = {"assistant.q10": (-3.0, 0.0), "assistant.min": (-3.5, 0.0)}
+WORDY = LinearHead(50.0, {"assistant.mean": (-3.0, 5.0), "surface.words": (1.0, 10.0), "direct": (70.0, 0.5), **USUAL})
+
+
+@pytest.mark.parametrize(
+    ("head", "row", "said"),
+    [
+        # -15 for words that are 3 nats less expected, -5 for a score of 60, +6 for a length of log 5
+        (WORDY, 2, "Scored below a typical output. Against it: its words are less expected than usual; the model "
+                   "itself, asked for a score, gives less than usual. In its favour: it is longer than usual. Least "
+                   "expected words: “x1”, “x2”, “x3”."),
+        # words that are more expected, of which none is surprising
+        (WORDY, 0, "Scored above a typical output. In its favour: its words are more expected than usual; it is longer "
+                   "than usual. Against it: the model itself, asked for a score, gives less than usual."),
+        (LinearHead(50.0, {"assistant.mean": (-6.0, 5.0), **USUAL}), 2, "Scored about the same as a typical output."),
+        (LinearHead(50.0, {"plug.in": (1.0, 9.0), "signal.gpt4": (5.0, 9.0)}), 2,
+         "Scored above a typical output. In its favour: its in is higher than usual. Against it: its gpt4 is lower "
+         "than usual."),
+        # less expected words count in its favour, and are not held against it by name
+        (LinearHead(50.0, {"assistant.mean": (-3.0, -5.0), **USUAL}), 2,
+         "Scored above a typical output. In its favour: its words are less expected than usual."),
+    ],
+)  # fmt: skip
+def test_what_moved_a_score_is_said_in_words(
+    head: LinearHead, row: int, said: str, lm: LanguageModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = kinds.read_row
+    more = {"plug.in": 3.0, "signal.gpt4": 4.0}
+    monkeypatch.setattr(
+        "judgesmith.programs.readings.judge.read_row",
+        lambda *a, **k: replace(found := read(*a, **k), numbers=found.numbers | more),
+    )
+    (verdict,) = fitted(head, lm=lm, scale=Scale(1, 5)).score_many(ROWS[row : row + 1])
+    assert verdict.explanation == said
+
+
+def test_words_are_whole_and_graded_by_their_least_expected_part() -> None:
+    text = "re-do it, naïve 東京都 x"
+    ends = (2, 3, 5, 8, 9, 12, 15, 18, 19, 21)
+    logp = -np.array([1, 9, 1, 2, 1, 3, 4, 5, 1, 9], np.float32)
+    row = kinds.RowReadings({}, {}, TokenReading(logp, logp, logp, ends))
+    assert [(text[a:b], nats) for a, b, nats in row.surprise(text)] == [
+        ("re-do", 9.0), ("it", 2.0), ("naïve", 4.0), ("東京", 5.0), ("都", 1.0), ("x", 9.0),
+    ]  # fmt: skip
+    shades = saying.shades(row.surprise(text), (3.0, 4.0, 6.0))
+    assert [(text[a:b], grade) for a, b, grade in shades] == [("re-do", 3), ("naïve", 1), ("東京", 2), ("x", 3)]
 
 
 def test_a_row_that_cannot_be_read_is_a_failed_verdict(

@@ -28,9 +28,9 @@ def test_one_pass_gives_everything() -> None:
         assert bare.states == {} and all(name.startswith("assistant.") for name in bare.numbers)
 
 
-def test_surprise_covers_the_text() -> None:
+def test_surprise_is_of_words() -> None:
     row = read_row(PlantedReader(), TEXT, layers=0, counted=False)
-    assert row.surprise(TEXT.made) == [("A ", 1.0), ("xcat ", 6.0), ("sat ", 1.0), ("there.", 1.0)]
+    assert row.surprise(TEXT.made) == [(0, 1, 1.0), (2, 6, 6.0), (7, 10, 1.0), (11, 16, 1.0)]  # without the full stop
     assert row.numbers["assistant.mean"] == -2.25  # -9/4
 
 

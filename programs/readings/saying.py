@@ -1,0 +1,76 @@
+"""Why a judge of readings gave a score, in words that ask for no knowledge of models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from ..registry import readings
+from .kinds import group_of, than
+
+#: Points of 100 that a reason moves a score by at least, and the share of what the strongest one does; how many reasons
+#: are named on a side, and how many words.
+WORTH, SHARE, MOST = 1.0, 0.2, 3
+#: By how many nats a word that is named is less expected than the least expected word of a typical output.
+CLEARLY = 2.0
+
+
+class Reason(NamedTuple):
+    """What moved a score. points: by how many percent. about: the topic. words: what is true of the output."""
+
+    points: float
+    about: str
+    words: str
+
+
+def reasons(added: Mapping[str, float], above: Mapping[str, float]) -> list[Reason]:
+    """What moved a score, the most first. added: what each reading and each block of states adds to it. above: how far
+    a reading is above its mean; states have none.
+
+    Readings that tell of one thing are one reason, in the words of the one that moves the score most: each may be far
+    from zero where together they say little."""
+    topics: dict[str, dict[str, float]] = {}
+    for name, points in added.items():
+        topics.setdefault(_words(name)[0], {})[name] = points
+    result = []
+    for topic, parts in topics.items():
+        total = sum(parts.values())
+        most = max(parts, key=lambda name: parts[name] * total)
+        result.append(Reason(total, topic, _words(most)[1 if above.get(most, total) > 0 else 2]))
+    return sorted(result, key=lambda one: -abs(one.points))
+
+
+def _words(name: str) -> tuple[str, str, str]:
+    """An entry of `Reading.words` for any reading or block."""
+    part, _, key = name.partition(".")
+    group = group_of(name)
+    if group == "hidden states":
+        return than(group, "as a whole it resembles outputs that people rated {}", "well", "badly")
+    if group == "direct score":
+        return than(group, "the model itself, asked for a score, gives {} than usual", "more", "less")
+    known = readings.parts()
+    return (known[part].words if part in known else {}).get(key) or (
+        name, f"its {key} is higher than usual", f"its {key} is lower than usual",
+    )  # fmt: skip
+
+
+def shades(surprise: Sequence[tuple[int, int, float]], cuts: Sequence[float]) -> tuple[tuple[int, int, int], ...]:
+    """(start, end, grade) of the words whose surprise is above the first cut: 1; above the second: 2; and so on."""
+    graded = ((start, end, sum(nats > cut for cut in cuts)) for start, end, nats in surprise)
+    return tuple(one for one in graded if one[2])
+
+
+def explained(why: Sequence[Reason], words: Sequence[str]) -> str:
+    """Whether a score is above or below a typical one, and what spoke for the output and against it. words: the least
+    expected ones, which are named where such words spoke against it."""
+    moved = sum(reason.points for reason in why)
+    place = "about the same as" if abs(moved) < WORTH else "above" if moved > 0 else "below"
+    told = [f"Scored {place} a typical output"]
+    least = max([WORTH, *(SHARE * abs(reason.points) for reason in why)])
+    raised = [reason for reason in why if reason.points >= least][:MOST]
+    lowered = [reason for reason in why if reason.points <= -least][:MOST]
+    sides = [("In its favour", raised), ("Against it", lowered)][:: 1 if moved >= 0 else -1]
+    told += [f"{side}: {'; '.join(reason.words for reason in found)}" for side, found in sides if found]
+    if words and any(reason.about == "words" for reason in lowered):
+        told.append(f"Least expected words: {', '.join(f'“{word}”' for word in words)}")
+    return ". ".join(told) + "."
