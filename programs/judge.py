@@ -18,25 +18,29 @@ from dspy.utils.exceptions import AdapterParseError
 from .. import parts
 from ..errors import ArtifactError, CallError, JudgesmithError, OptionError
 from ..rows import human_score, roles_of
+from ..signatures.judging import ExplainScore
 from ..signatures.values import Criterion, Item, Scale, Verdict
 from ..tables import facts, shortened
 from . import artifact
 from .active_critic.task import TaskKnowledge
 from .as_metric import Failed, JudgeMetric
 from .aspects import OVERALL
-from .explaining import explained
 from .models import engine, row_context
 from .models.as_dspy import Quiet
 from .models.lm import Capabilities, Connection, LanguageModel, language_model
 from .models.transport import Message, Reply, Request, Unanswered
 from .outcome import BradleyTerry, Calibration, Decision, Preference, Sureness
 from .progress import counting
-from .prompting.predict import JudgePredict, answer_of, called, carrying
+from .prompting.layouts import SentencesLayout
+from .prompting.predict import JudgePredict, answer_of, called, carrying, material
 from .prompting.saved import traced_demo
 from .prompting.suspicion import LOOKED_INTO, guarded, weighed
 
 if TYPE_CHECKING:
     from .readings.bindings.columns import Column
+
+#: The form of an explanation that is asked for after the score.
+EXPLAIN = 'Answer with one or two short sentences that begin with "The output". Do not repeat the score or the texts.'
 
 
 @dataclass(frozen=True, slots=True)
@@ -558,7 +562,25 @@ class Judge(Quiet):
         safe, said = guarded(item, LOOKED_INTO)
         verdict = await self._judged(item, lm)
         verdict = verdict if said is None else weighed(verdict, await self._judged(safe, lm), said)
-        return await explained(self, item, verdict, lm) if self.explains else verdict
+        return await self.explained(item, verdict, lm) if self.explains else verdict
+
+    async def explained(self, item: Item, verdict: Verdict, lm: LanguageModel) -> Verdict:
+        """The verdict with what its model writes, in one call, of why the output got its score; as it is where it has
+        no score, or an explanation that a model wrote. Sentences that address a judge are not shown to the model. A
+        failed call leaves a note."""
+        if verdict.failure is not None or (verdict.explanation and not self.tells_by_numbers):
+            return verdict
+        low, high = self.scale.low, self.scale.high
+        score = verdict.category or f"{verdict.score:.3g} on a scale from {low:g} (very poor) to {high:g} (excellent)"
+        known = {"task": self.knowledge.description, "criteria": self.knowledge.criteria, "aspect": self.judges_aspect}
+        predict = JudgePredict(ExplainScore, SentencesLayout("explanation", EXPLAIN, tokens=160))
+        try:
+            answer = await predict.ask(lm, {**known, **material(guarded(item, LOOKED_INTO)[0]), "score": score})
+        except CallError as error:
+            return verdict.model_copy(update={"notes": (*verdict.notes, f"no written explanation: {error}")})
+        written = f"Written by {lm.name} after the score: {answer.read.values['explanation']}"
+        more = {"usage": verdict.usage + answer.usage, "raw": (*verdict.raw, *answer.raw)}
+        return verdict.model_copy(update={"explanation": f"{verdict.explanation}\n\n{written}".strip(), **more})
 
     async def _judged(self, item: Item, lm: LanguageModel) -> Verdict:
         predictors = self.predictors()  # looked up once: DSPy walks through the whole judge
@@ -596,17 +618,10 @@ class Judge(Quiet):
         return verdict.model_copy(update={"score": score, "interval": interval, **decided})
 
     async def aforward(
-        self,
-        source: str = "",
-        output: str = "",
-        context: str | None = None,
-        reference: str | None = None,
-        *,
-        group: str | None = None,
-        lm: LanguageModel | None = None,
-        columns: Mapping[str, float] | None = None,
+        self, source: str = "", output: str = "", context: str | None = None, reference: str | None = None, *,
+        group: str | None = None, lm: LanguageModel | None = None, columns: Mapping[str, float] | None = None,
         **row: Any,
-    ) -> dspy.Prediction:
+    ) -> dspy.Prediction:  # fmt: skip
         """The verdict as a prediction: score, percent, explanation, criteria, errors, failure. group: rows of it are
         kept out of the prompt. columns: `numbers`. row: the texts under other names that `judgesmith.rows` knows, and
         what else stands in the row."""
@@ -618,15 +633,9 @@ class Judge(Quiet):
         return carrying(as_prediction(verdict), verdict)
 
     def forward(
-        self,
-        source: str = "",
-        output: str = "",
-        context: str | None = None,
-        reference: str | None = None,
-        *,
-        group: str | None = None,
-        **row: Any,
-    ) -> dspy.Prediction:
+        self, source: str = "", output: str = "", context: str | None = None, reference: str | None = None, *,
+        group: str | None = None, **row: Any,
+    ) -> dspy.Prediction:  # fmt: skip
         """DSPy's form of `score`, for programs, evaluation and optimizers: `judge(source=…, output=…)`.
 
         Returns: a `dspy.Prediction` with score (float on the judge's scale, NaN where there is none), percent (float in

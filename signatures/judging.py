@@ -47,8 +47,8 @@ class ScoreOverall(ScoreByCriteria):
 
 
 class ExplainScore(ScoreByCriteria):
-    """You tell the writer of a text why it got its score. Name what in the output speaks for that score, in plain words
-    that anyone understands. The score is given; do not judge it, and give no other one."""
+    """You explain to the writer of a text why it got its score: what is good in the output, and what is wrong in it,
+    beside its source, in plain words. The score is given; give no other one."""
 
     aspect: str = dspy.InputField(desc="the one respect that was scored")
     score: str = dspy.InputField(desc="what the output got, and on which scale")

@@ -376,6 +376,19 @@ class TextLayout(Layout):
         return Read({self.field: text}, problem=None if text else "the answer is empty")
 
 
+class SentencesLayout(TextLayout):
+    """One or two sentences in one field."""
+
+    def form(self, inputs: Mapping[str, Any]) -> Form:
+        return Form(Line("", "one or two short sentences", 'sentence (" " sentence)?'))
+
+    def read(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
+        text = " ".join(answers.bare(answers.without_thoughts(reply.text)).split())
+        if text and text in " ".join((inputs.get("output") or "").split()):
+            return Read({}, problem="the answer repeats the output")
+        return super().read(replace(reply, text=ended(text) if reply.finish == "length" else text), inputs)
+
+
 class CriteriaListLayout(Layout):
     """A list of criteria with definitions, as JSON, by a schema where the model takes one. With the input `cites`, each
     with the numbers of the comments that it comes from."""

@@ -33,42 +33,15 @@ class Reading(ABC):
 
     name: ClassVar[str]
     about: ClassVar[str]
-    #: For explanations, by key: what the number tells of, and what is true of an output where it is higher, and lower,
-    #: than usual. Numbers that tell of one thing are explained together.
-    words: ClassVar[Mapping[str, tuple[str, str, str]]] = {}
+    #: For explanations, by key: what a number tells of, a clause, and its word where the number is above and below what
+    #: is usual. Numbers that tell of one thing are explained together.
+    words: ClassVar[Mapping[str, tuple[str, str, str, str]]] = {}
 
     @classmethod
     @abstractmethod
     def numbers(cls, text: Text, tokens: TokenReading) -> Mapping[str, float]:
         """By key, the same keys for every row; NaN where there is none. text: the row. tokens: how the model took
         the output."""
-
-
-def than(topic: str, words: str, above: str, below: str) -> tuple[str, str, str]:
-    """An entry of `Reading.words`."""
-    return topic, words.format(above), words.format(below)
-
-
-def likelihoods(reading: TokenReading) -> dict[str, float]:
-    """A passage's numbers, in nats.
-
-    mean, min, sum, q10, q25, q50: of log p over the target's tokens. excess: the mean of -log p - entropy, how much
-    more surprising the tokens were than the model itself expected. gap: the mean of top - log p, how far the tokens lie
-    behind the likeliest ones. tokens: log of their number. excess and gap are NaN where the reader cannot give them.
-    """
-    logp = reading.logp.astype(np.float64)
-    low, lower, middle = np.quantile(logp, (0.1, 0.25, 0.5))
-    return {
-        "mean": float(logp.mean()),
-        "min": float(logp.min()),
-        "sum": float(logp.sum()),
-        "q10": float(low),
-        "q25": float(lower),
-        "q50": float(middle),
-        "excess": float((-logp - reading.entropy).mean()),
-        "gap": float((reading.top - logp).mean()),
-        "tokens": float(np.log(len(logp))),
-    }
 
 
 def middle(layers: int, count: int) -> tuple[int, ...]:
@@ -96,16 +69,13 @@ def surface(source: str, output: str) -> dict[str, float]:
     ends = max(1, sum(word in ".!?" for word in made))
     short, long = given[:_MOST_WORDS], made[:_MOST_WORDS]
     return {
-        "words": math.log1p(len(made)),
-        "ratio": math.log1p(len(made)) - math.log1p(len(given)),
-        "from_source": len(both) / max(1, len(set(made))),
-        "of_source": len(both) / max(1, len(set(given))),
+        "words": math.log1p(len(made)), "ratio": math.log1p(len(made)) - math.log1p(len(given)),
+        "from_source": len(both) / max(1, len(set(made))), "of_source": len(both) / max(1, len(set(given))),
         "order": float(Indel.normalized_similarity(short, long)),
         "copied": LCSseq.similarity(short, long) / max(1, len(long)),
-        "variety": len(set(made)) / max(1, len(made)),
-        "repeated": 1 - len(pairs) / max(1, pairs.total()),
+        "variety": len(set(made)) / max(1, len(made)), "repeated": 1 - len(pairs) / max(1, pairs.total()),
         "sentence": math.log1p(len(made) / ends),
-    }
+    }  # fmt: skip
 
 
 def reference(known: str, output: str) -> dict[str, float]:
@@ -124,22 +94,33 @@ class Likelihood(Reading):
     name = "assistant"
     about = "how likely the model finds the output as its own reply"
     words = {  # noqa: RUF012  # see Reading
-        "mean": than("words", "its words are {} expected than usual", "more", "less"),
-        "min": than("words", "its least expected word stands out {} than usual", "less", "more"),
-        "q10": than("words", "its unusual words are {} expected than usual", "more", "less"),
-        "q25": than("words", "its unusual words are {} expected than usual", "more", "less"),
-        "q50": than("words", "its ordinary words are {} expected than usual", "more", "less"),
-        "excess": than("words", "its words are {} surprising where they stand than usual", "more", "less"),
-        "gap": than("words", "its words are {} the likeliest ones than usual", "further from", "closer to"),
-        "sum": than(
-            "length", "it is {} expected than usual", "shorter, or its words more", "longer, or its words less"
-        ),
-        "tokens": than("length", "it is {} than usual", "longer", "shorter"),
+        "mean": ("words", "its words are {} expected than usual", "more", "less"),
+        "min": ("words", "its least expected word stands out {} than usual", "less", "more"),
+        "q10": ("words", "its unusual words are {} expected than usual", "more", "less"),
+        "q25": ("words", "its unusual words are {} expected than usual", "more", "less"),
+        "q50": ("words", "its ordinary words are {} expected than usual", "more", "less"),
+        "excess": ("words", "its words are {} surprising where they stand than usual", "more", "less"),
+        "gap": ("words", "its words are {} the likeliest ones than usual", "further from", "closer to"),
+        "sum": ("length", "it is {} expected than usual", "shorter, or its words more", "longer, or its words less"),
+        "tokens": ("length", "it is {} than usual", "longer", "shorter"),
     }
 
     @classmethod
     def numbers(cls, text: Text, tokens: TokenReading) -> Mapping[str, float]:
-        return likelihoods(tokens)
+        """A passage's numbers, in nats.
+
+        mean, min, sum, q10, q25, q50: of log p over the target's tokens. excess: the mean of -log p - entropy, how much
+        more surprising the tokens were than the model itself expected. gap: the mean of top - log p, how far the tokens
+        lie behind the likeliest ones. tokens: log of their number. excess and gap are NaN where the reader cannot give
+        them."""
+        logp = tokens.logp.astype(np.float64)
+        low, lower, middle = np.quantile(logp, (0.1, 0.25, 0.5))
+        return {
+            "mean": float(logp.mean()), "min": float(logp.min()), "sum": float(logp.sum()),
+            "q10": float(low), "q25": float(lower), "q50": float(middle),
+            "excess": float((-logp - tokens.entropy).mean()), "gap": float((tokens.top - logp).mean()),
+            "tokens": float(np.log(len(logp))),
+        }  # fmt: skip
 
 
 @readings.register
@@ -147,17 +128,17 @@ class Surface(Reading):
     name = "surface"
     about = "length, overlap with the source and a reference, repetition, counted without a model"
     words = {  # noqa: RUF012  # see Reading
-        "words": than("length", "it is {} than usual", "longer", "shorter"),
-        "ratio": than("length", "it is {} for its source than usual", "longer", "shorter"),
-        "from_source": than("source", "{} of its words come from the source than usual", "more", "fewer"),
-        "of_source": than("source", "it keeps {} of the source's words than usual", "more", "fewer"),
-        "order": than("source", "its wording is {} the source than usual", "closer to", "further from"),
-        "copied": than("source", "{} of it is copied from the source than usual", "more", "less"),
-        "variety": than("repetition", "its words are {} varied than usual", "more", "less"),
-        "repeated": than("repetition", "it repeats itself {} than usual", "more", "less"),
-        "sentence": than("sentences", "its sentences are {} than usual", "longer", "shorter"),
-        "reference": than("reference", "it shares {} words with the reference than usual", "more", "fewer"),
-        "reference_order": than("reference", "its wording is {} the reference than usual", "closer to", "further from"),
+        "words": ("length", "it is {} than usual", "longer", "shorter"),
+        "ratio": ("length", "it is {} for its source than usual", "longer", "shorter"),
+        "from_source": ("source", "{} of its words come from the source than usual", "more", "fewer"),
+        "of_source": ("source", "it keeps {} of the source's words than usual", "more", "fewer"),
+        "order": ("source", "its wording is {} the source than usual", "closer to", "further from"),
+        "copied": ("source", "{} of it is copied from the source than usual", "more", "less"),
+        "variety": ("repetition", "its words are {} varied than usual", "more", "less"),
+        "repeated": ("repetition", "it repeats itself {} than usual", "more", "less"),
+        "sentence": ("sentences", "its sentences are {} than usual", "longer", "shorter"),
+        "reference": ("reference", "it shares {} words with the reference than usual", "more", "fewer"),
+        "reference_order": ("reference", "its wording is {} the reference than usual", "closer to", "further from"),
     }
 
     @classmethod

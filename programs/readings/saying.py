@@ -6,13 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ..registry import readings
-from .kinds import group_of, than
+from .kinds import group_of
 
 #: Points of 100 that a reason moves a score by at least, and the share of what the strongest one does; how many reasons
-#: are named on a side, and how many words.
-WORTH, SHARE, MOST = 1.0, 0.2, 3
-#: By how many nats a word that is named is less expected than the least expected word of a typical output.
-CLEARLY = 2.0
+#: are named on a side, and how many words; by how many nats these are less expected than any of a typical output.
+WORTH, SHARE, MOST, CLEARLY = 1.0, 0.2, 3, 2.0
 
 
 class Reason(NamedTuple):
@@ -36,22 +34,20 @@ def reasons(added: Mapping[str, float], above: Mapping[str, float]) -> list[Reas
     for topic, parts in topics.items():
         total = sum(parts.values())
         most = max(parts, key=lambda name: parts[name] * total)
-        result.append(Reason(total, topic, _words(most)[1 if above.get(most, total) > 0 else 2]))
+        _, clause, more, less = _words(most)
+        result.append(Reason(total, topic, clause.replace("{}", more if above.get(most, total) > 0 else less, 1)))
     return sorted(result, key=lambda one: -abs(one.points))
 
 
-def _words(name: str) -> tuple[str, str, str]:
+def _words(name: str) -> tuple[str, str, str, str]:
     """An entry of `Reading.words` for any reading or block."""
     part, _, key = name.partition(".")
-    group = group_of(name)
-    if group == "hidden states":
-        return than(group, "as a whole it resembles outputs that people rated {}", "well", "badly")
+    if (group := group_of(name)) == "hidden states":
+        return group, "as a whole it resembles outputs that people rated {}", "well", "badly"
     if group == "direct score":
-        return than(group, "the model itself, asked for a score, gives {} than usual", "more", "less")
-    known = readings.parts()
-    return (known[part].words if part in known else {}).get(key) or (
-        name, f"its {key} is higher than usual", f"its {key} is lower than usual",
-    )  # fmt: skip
+        return group, "the model itself, asked for a score, gives {} than usual", "more", "less"
+    known = readings.parts()[part].words if part in readings.parts() else {}
+    return known.get(key, (name, f"its {key} is {{}} than usual", "higher", "lower"))
 
 
 def shades(surprise: Sequence[tuple[int, int, float]], cuts: Sequence[float]) -> tuple[tuple[int, int, int], ...]:

@@ -62,26 +62,18 @@ def test_repaired_answers_are_counted(server: Any, fake: Any, score: Any, rows_f
     assert (done.code, done.json["scored"], done.json["repaired"]) == (0, 6, 6)
 
 
-def test_scores_are_explained_on_request_and_not_mixed_with_others(
-    server: Any, cli: Any, rows_file: Rows, tmp_path: Path
-) -> None:
-    judge, rows, out = tmp_path / "judge.json", rows_file(4), tmp_path / "out.jsonl"
+def test_scores_are_explained_on_request(server: Any, cli: Any, rows_file: Rows, tmp_path: Path) -> None:
+    judge, out, plain = tmp_path / "judge.json", tmp_path / "out.jsonl", tmp_path / "plain.jsonl"
     js.DirectScorer("fluency", reading="said", lm="openai/fake").save(judge)
-    asked = ("score", rows, "--judge", judge, "--api-base", server.base, "--json")
-    assert cli(*asked, "--explain", "--dry-run").json["calls"] == 2 * cli(*asked, "--dry-run").json["calls"]
-    plain = cli(*asked, "-o", tmp_path / "plain.jsonl")
-    done = cli(*asked, "--explain", "-o", out, "--limit", 3)
-    assert (done.code, done.json["calls"]) == (0, 3)  # the scores are on the disk
-    verdicts = [row["verdict"] for row in lines(out)]
-    assert {verdict["explanation"] for verdict in verdicts} == {
-        "Written by openai/fake after the score: It is plain and short."
-    }
-    assert [verdict["score"] for verdict in verdicts] == [
-        row["verdict"]["score"] for row in lines(tmp_path / "plain.jsonl")[:3]
-    ]
-    assert plain.code == 0
+    asked = ("score", rows_file(3), "--judge", judge, "--api-base", server.base, "--json")
+    assert cli(*asked, "--explain", "--dry-run").json["calls"] == 2 * cli(*asked, "--dry-run").json["calls"] == 6
+    assert cli(*asked, "-o", plain).code == 0
+    assert cli(*asked, "--explain", "-o", out).json["calls"] == 3  # the scores are on the disk
+    for before, after in zip(lines(plain), lines(out), strict=True):
+        assert before["verdict"]["score"] == after["verdict"]["score"]
+        assert after["verdict"]["explanation"] == "Written by openai/fake after the score: It is plain and short."
     refused(cli(*asked, "-o", out), "out.jsonl was scored with --explain", "--overwrite")
-    refused(cli(*asked, "-o", tmp_path / "plain.jsonl", "--explain"), "scored without --explain")
+    refused(cli(*asked, "-o", plain, "--explain"), "plain.jsonl was scored without --explain")
     assert cli(*asked, "-o", out, "--explain").json["resumed"] == 3
     refused(cli(*asked, "--explain", "--batch"), "--explain", "--batch")
 

@@ -10,6 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
+import judgesmith as js
+
 KEY = "a-key-of-sixteen-characters"
 
 
@@ -62,6 +64,15 @@ def test_verdicts_errors_and_metrics(running: Any, server: Any) -> None:
     assert {"route", "status", "ms", "judge"} <= set(next(r for r in logged if r["route"] == "/v1/score"))
     assert not any("r042" in line for line in at.lines)  # no text of a row
     assert at.process.stdout.read() == "kept: 0\n"
+
+
+def test_an_explanation_is_written_on_request(running: Any, judge_file: Path) -> None:
+    js.DirectScorer("fluency", reading="said", lm="openai/fake").save(judge_file)
+    at = running()
+    said, explained = at.score("r042").json(), at.score("r042", explain=True).json()
+    assert (said["explanation"], explained["score"], explained["usage"]["calls"]) == ("", said["score"], 1)
+    assert explained["explanation"] == "Written by openai/fake after the score: It is plain and short."
+    assert at.score("r042", explain="why").status_code == 422
 
 
 def test_a_key_of_the_environment_is_asked_for(running: Any, monkeypatch: pytest.MonkeyPatch, cli: Any) -> None:

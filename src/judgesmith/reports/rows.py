@@ -27,7 +27,6 @@ from ..signatures.values import CriterionScore, ErrorSpan, Opinion, ScoreInterva
 from ..tables import plain
 
 GROUNDED = ("exact", "normalised", "fuzzy")
-Shade = tuple[int, int, int]  # start, end, and grade from 1 to 3
 _LABELS = 20  # errors that one piece of text names; more are counted
 
 
@@ -48,8 +47,8 @@ class Shown:
     """Left to a person."""
     seen: bool = False
     """Used to compile the judge."""
-    shades: tuple[Shade, ...] = ()
-    """Words that its judge did not expect, in the order of the text; see `Contributions.surprise`."""
+    shades: tuple[tuple[str, int], ...] = ()
+    """The output in pieces, with how little its judge expected each, from 0 to 3; empty where that is not known."""
 
     @property
     def score(self) -> float:
@@ -251,15 +250,17 @@ def _opinions(value: Any, output: str) -> Iterator[tuple[str, Opinion]]:
         yield name, Opinion(_number(one.get("percent")), label, explanation, errors, failure or None, outlier)
 
 
-def _shades(value: Any, output: str) -> Iterator[Shade]:
-    """Those that lie in the output, one after the other."""
+def _shades(value: Any, output: str) -> Iterator[tuple[str, int]]:
+    """Of the places that a file gives as [start, end, grade], those that lie in the output, one after the other."""
     done = 0
     for one in value if isinstance(value, list | tuple) else ():
         if isinstance(one, list | tuple) and len(one) == 3 and all(type(number) is int for number in one):
             start, end, grade = one
             if done <= start < end <= len(output) and 1 <= grade <= 3:
-                yield start, end, grade
+                yield from ((output[done:start], 0), (output[start:end], grade))
                 done = end
+    if done:
+        yield output[done:], 0
 
 
 def _errors(value: Any, output: str) -> tuple[ErrorSpan, ...]:
@@ -312,14 +313,6 @@ def pieces(output: str, errors: Sequence[ErrorSpan]) -> list[Piece]:
         gravest = max((grade for grade, n in enumerate(grades) if n), default=0)
         result.append(Piece(output[here:end], tuple(itertools.islice(open_now, _LABELS)), len(open_now), gravest))
     return result
-
-
-def shaded(output: str, shades: Sequence[Shade]) -> Iterator[tuple[str, int]]:
-    """(part of the output, how little it was expected, from 0 to 3); the parts together are the output."""
-    done = 0
-    for start, end, grade in (*shades, (len(output), len(output), 0)):
-        yield from ((words, of) for words, of in ((output[done:start], 0), (output[start:end], grade)) if words)
-        done = end
 
 
 # Numbers -------------------------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from ..datasets.records import infer_scale
 from ..pages import environment
 from ..signatures.values import ErrorSpan
 from ..tables import Cell, Column, Table, clean, escaped, interval, number, percent, plain, shortened
-from .rows import GROUNDED, Mean, Piece, Scored, Shown, Side, grade, mean_of, pieces, shaded, summarise
+from .rows import GROUNDED, Mean, Piece, Scored, Shown, Side, grade, mean_of, pieces, summarise
 
 PAGE, STILL = 25, 10  # rows on a page, and rows that are there without scripts
 _NAMED = 3  # numbers of errors at one piece of text
@@ -114,7 +114,8 @@ def _row(data: Scored, i: int, texts: dict[str, int], named: set[str], axis: Spa
         "gap": "" if math.isnan(gap) else f"{gap:.0f}",
         "human": "" if math.isnan(human) else data.word(human),
         "people": {name: value for name, value in row.human.items() if name in named and not math.isnan(value)},
-        "pieces": _pieces(row),
+        "pieces": [_piece(piece) for piece in pieces(row.row.output, verdict.errors)],
+        "shades": () if any(error.start is not None for error in verdict.errors) else row.shades,
         "groups": [group for group in _groups(verdict.errors) if group[2]],
         "opinions": list(_opinions(row)),
         "folded": [(title, words, texts.setdefault(words, len(texts))) for title, words in folded if words],
@@ -133,19 +134,11 @@ def _same(error: ErrorSpan) -> tuple[Any, ...]:
     return error.text, error.explanation, error.start, error.end, grade(error), error.how
 
 
-def _pieces(row: Shown) -> list[dict[str, Any]]:
-    """The output with its errors marked; without any, what of it was not expected is shaded."""
-    output, errors = row.row.output, row.verdict.errors
-    if row.shades and all(error.start is None for error in errors):
-        return [{"words": words, "covering": 0, "shade": grade} for words, grade in shaded(output, row.shades)]
-    return [_piece(piece) for piece in pieces(output, errors)]
-
-
 def _piece(piece: Piece) -> dict[str, Any]:
     more = piece.covering - _NAMED
     label = ",".join(str(k + 1) for k in piece.errors[:_NAMED]) + (f"+{more}" if more > 0 else "")
     return {"words": piece.text, "errors": " ".join(map(str, piece.errors)), "label": label, "grade": piece.grade,
-            "shade": 0, "covering": piece.covering, "unnamed": piece.covering - len(piece.errors)}  # fmt: skip
+            "covering": piece.covering, "unnamed": piece.covering - len(piece.errors)}  # fmt: skip
 
 
 def _groups(errors: Sequence[ErrorSpan]) -> Iterator[tuple[str, int, list[ErrorSpan]]]:

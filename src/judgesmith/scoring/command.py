@@ -50,8 +50,8 @@ class Score(Command, Rows, Reach, Limits, Json):
     )
     explain: bool = flag(
         False,
-        "Have the judge's model write with each score why the output got it, for one more call a row; where the "
-        "explanation is its own already, nothing more is asked. It is written after the score, which stays as it is.",
+        "Have the judge's model write, after the score, why each output got it: one more call a row, none where the "
+        "explanation is the model's own already.",
     )
     raw: bool = flag(False, "Keep the model's own words with every row.")
     part: str | None = flag(
@@ -67,7 +67,7 @@ class Score(Command, Rows, Reach, Limits, Json):
         from ..running.console import Watch, out, print_json
         from ..running.opening import open_judge, quiet, roles_for
         from .part import Part
-        from .scoring import Existing, Run, explaining, mark_deferred, plan, score_file
+        from .scoring import Existing, Run, mark_deferred, plan, score_file
 
         part = None if self.part is None else Part.read(self.part)
         path = Path(self.rows)
@@ -101,7 +101,8 @@ class Score(Command, Rows, Reach, Limits, Json):
             total = count_rows(path)
             parts = part.parts if part else 1  # of about one size: documents stay together
             with Watch("scoring", total and -(-min(total, limit or total) // parts)) as watch:
-                made = explaining(open_judge(self.judge, self.lm, where), self.explain)
+                made = open_judge(self.judge, self.lm, where)
+                made.explains = self.explain
                 if self.defer is not None and made.sureness is None:
                     raise OptionError("--defer needs a judge that knows how sure it is; compile it again from labels")
                 run = Run(made, Path(target), self.raw, watch, limits, any_server=self.any_server)

@@ -188,6 +188,8 @@ def score_file(
 def _rows(source: Path, judge: Judge, columns: Mapping[str, str] | None, limit: int | None, part: Part | None) -> Rows:
     if part is not None and judge.whole_documents:
         raise OptionError("a judge that ranks whole documents takes all rows together; score them without --part")
+    if judge.explains and (judge.whole_documents or judge.preference is not None):
+        raise OptionError("--explain says why one output got its score; this judge compares outputs")
     compared = None if judge.preference is None else read_compared(source, columns)
     if compared is not None and part is not None:
         raise OptionError("rows of two outputs each are scored without --part")
@@ -198,21 +200,14 @@ def _rows(source: Path, judge: Judge, columns: Mapping[str, str] | None, limit: 
     return rows if part is None else part.of(rows)
 
 
-def explaining(judge: Judge, on: bool) -> Judge:
-    """The judge, whose model explains every score from now on, or not. Raises OptionError for one that compares."""
-    if on and (judge.whole_documents or judge.preference is not None):
-        raise OptionError("--explain says why one output got its score; this judge compares outputs")
-    judge.explains = on
-    return judge
-
-
 def plan(
     path: Path, lm: str | None, where: Connection | None, source: Path, *, columns: Mapping[str, str] | None = None,
     limit: int | None = None, part: Part | None = None, explain: bool = False,
 ) -> Estimate:  # fmt: skip
     """What scoring a file with a saved judge would take, whatever was scored before. Calls and opens no model."""
     read = artifact.read(path)
-    judge = explaining(artifact.build(read), explain)
+    judge = artifact.build(read)
+    judge.explains = explain
     sample, count = list[Item](), 0
     every = (side for row, _ in _rows(source, judge, columns, limit, part) for side in _outputs(row))
     for count, row in enumerate(every, 1):

@@ -11,7 +11,6 @@ from typing import Any
 
 from ..errors import JudgesmithError, ModelError, OptionError
 from ..programs.artifact import fingerprint
-from ..programs.explaining import explained
 from ..programs.judge import Judge
 from ..programs.models import engine
 from ..programs.models.lm import LanguageModel
@@ -181,7 +180,7 @@ class Service:
         try:
             async with asyncio.timeout(self.bounds.timeout):
                 verdict = await served.judge.averdict(item, served.lm)
-                verdict = await explained(served.judge, item, verdict, served.lm) if explain else verdict
+                verdict = await served.judge.explained(item, verdict, served.lm) if explain else verdict
         except TimeoutError:
             raise Refused(504, "timeout", f"no verdict within {self.bounds.timeout:g} s", 1) from None
         except asyncio.CancelledError:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -90,17 +89,13 @@ def test_a_score_is_the_heads_on_its_scale(head: LinearHead, percents: list[floa
 @pytest.mark.parametrize(
     ("given", "name", "error", "words"),
     [
-        (
-            {"model": "f" * 64},
-            "test/model",
-            ModelError,
-            r"another model \(its SHA-256 begins ffffffffffff\).*--reader .*compile",
-        ),
+        ({"model": "f" * 64}, "test/model", ModelError,
+         r"another model \(its SHA-256 begins ffffffffffff\).*--reader .*compile"),
         ({"reader": "openai/gpt-4o"}, "test/model", OptionError, "local/NAME, gguf:PATH, or ollama/NAME"),
         ({}, "openai/other", ModelError, "--reader local/"),
         ({}, "ollama_chat/llama3", ModelError, "--reader ollama/llama3"),
     ],
-)
+)  # fmt: skip
 def test_a_model_that_cannot_read_the_rows_is_refused(
     given: dict[str, Any], name: str, error: type[Exception], words: str, scripted: MakeScripted
 ) -> None:
@@ -125,53 +120,48 @@ def test_contributions_add_up_in_points_of_the_users_scale(lm: LanguageModel) ->
     assert 1 + 4 * found.percent / 100 == pytest.approx(details.base + sum(details.readings.values()))
 
 
-#: q10 and min: from which surprise on a word is unusual, and how little expected the least expected word usually is.
+#: Surprise is unusual from 3 nats on, and the least expected word of a typical output has 3.5.
 USUAL = {"assistant.q10": (-3.0, 0.0), "assistant.min": (-3.5, 0.0)}
 WORDY = LinearHead(50.0, {"assistant.mean": (-3.0, 5.0), "surface.words": (1.0, 10.0), "direct": (70.0, 0.5), **USUAL})
 
 
 @pytest.mark.parametrize(
     ("head", "row", "said"),
-    [
-        # -15 for words that are 3 nats less expected, -5 for a score of 60, +6 for a length of log 5
-        (WORDY, 2, "Scored below a typical output. Against it: its words are less expected than usual; the model "
-                   "itself, asked for a score, gives less than usual. In its favour: it is longer than usual. Least "
-                   "expected words: “x1”, “x2”, “x3”."),
-        # words that are more expected, of which none is surprising
-        (WORDY, 0, "Scored above a typical output. In its favour: its words are more expected than usual; it is longer "
-                   "than usual. Against it: the model itself, asked for a score, gives less than usual."),
-        (LinearHead(50.0, {"assistant.mean": (-6.0, 5.0), **USUAL}), 2, "Scored about the same as a typical output."),
-        (LinearHead(50.0, {"plug.in": (1.0, 9.0), "signal.gpt4": (5.0, 9.0)}), 2,
-         "Scored above a typical output. In its favour: its in is higher than usual. Against it: its gpt4 is lower "
-         "than usual."),
-        # less expected words count in its favour, and are not held against it by name
+    [  # -15 for words that are 3 nats less expected, -5 for a score of 60, +6 for a length of log 5
+        (WORDY, 2, "below a typical output. Against it: its words are less expected than usual; the model itself, "
+                   "asked for a score, gives less than usual. In its favour: it is longer than usual. Least expected "
+                   "words: “x1”, “x2”, “x3”."),
+        (WORDY, 0, "above a typical output. In its favour: its words are more expected than usual; it is longer than "
+                   "usual. Against it: the model itself, asked for a score, gives less than usual."),
+        (LinearHead(50.0, {"assistant.mean": (-6.0, 5.0), **USUAL}), 2, "about the same as a typical output."),
+        # what speaks for an output is not named
         (LinearHead(50.0, {"assistant.mean": (-3.0, -5.0), **USUAL}), 2,
-         "Scored above a typical output. In its favour: its words are less expected than usual."),
+         "above a typical output. In its favour: its words are less expected than usual."),
     ],
 )  # fmt: skip
-def test_what_moved_a_score_is_said_in_words(
-    head: LinearHead, row: int, said: str, lm: LanguageModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    read = kinds.read_row
-    more = {"plug.in": 3.0, "signal.gpt4": 4.0}
-    monkeypatch.setattr(
-        "judgesmith.programs.readings.judge.read_row",
-        lambda *a, **k: replace(found := read(*a, **k), numbers=found.numbers | more),
-    )
-    (verdict,) = fitted(head, lm=lm, scale=Scale(1, 5)).score_many(ROWS[row : row + 1])
-    assert verdict.explanation == said
+def test_what_moved_a_score_is_said_in_words(head: LinearHead, row: int, said: str, lm: LanguageModel) -> None:
+    (verdict,) = fitted(head, lm=lm).score_many(ROWS[row : row + 1])
+    assert verdict.explanation == f"Scored {said}"
+
+
+def test_readings_of_one_thing_are_one_reason_and_every_reading_has_words() -> None:
+    names = ("assistant.mean", "assistant.q10", "plug.in", "signal.gpt4", "assistant.mean12")
+    added, above = (dict(zip(names, of, strict=False)) for of in ((-9.0, 5.0, 8.0, -2.0, -3.0), (-1.0, 1.0, 2.0, -1.0)))
+    found = saying.reasons(added, above)
+    assert [(reason.points, reason.words) for reason in found] == [
+        (8.0, "its in is higher than usual"), (-4.0, "its words are less expected than usual"),
+        (-3.0, "as a whole it resembles outputs that people rated badly"), (-2.0, "its gpt4 is lower than usual"),
+    ]  # fmt: skip
 
 
 def test_words_are_whole_and_graded_by_their_least_expected_part() -> None:
-    text = "re-do it, naïve 東京都 x"
-    ends = (2, 3, 5, 8, 9, 12, 15, 18, 19, 21)
+    text, ends = "re-do it, naïve 東京都 x", (2, 3, 5, 8, 9, 12, 15, 18, 19, 21)
     logp = -np.array([1, 9, 1, 2, 1, 3, 4, 5, 1, 9], np.float32)
     row = kinds.RowReadings({}, {}, TokenReading(logp, logp, logp, ends))
-    assert [(text[a:b], nats) for a, b, nats in row.surprise(text)] == [
-        ("re-do", 9.0), ("it", 2.0), ("naïve", 4.0), ("東京", 5.0), ("都", 1.0), ("x", 9.0),
+    shades = saying.shades(row.surprise(text), (1.5, 4.0, 6.0))
+    assert [(text[a:b], grade) for a, b, grade in shades] == [
+        ("re-do", 3), ("it", 1), ("naïve", 1), ("東京", 2), ("x", 3),
     ]  # fmt: skip
-    shades = saying.shades(row.surprise(text), (3.0, 4.0, 6.0))
-    assert [(text[a:b], grade) for a, b, grade in shades] == [("re-do", 3), ("naïve", 1), ("東京", 2), ("x", 3)]
 
 
 def test_a_row_that_cannot_be_read_is_a_failed_verdict(

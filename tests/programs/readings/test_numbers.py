@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judgesmith.programs.readings.kinds import likelihoods, surface
+from judgesmith.programs.readings.kinds import Likelihood, surface
+from judgesmith.programs.readings.passages import Text
 from judgesmith.programs.readings.reader import TokenReading, token_numbers
 
 
@@ -18,7 +19,7 @@ def reading(logp: list[float], entropy: float = 1.0, top: float = -0.5) -> Token
 
 
 def test_likelihoods_of_four_tokens() -> None:
-    found = likelihoods(reading([-1.0, -2.0, -3.0, -6.0]))
+    found = Likelihood.numbers(Text("", "made"), reading([-1.0, -2.0, -3.0, -6.0]))
     assert found["mean"] == -3.0  # -(1+2+3+6)/4
     assert found["sum"] == -12.0
     assert found["min"] == -6.0
