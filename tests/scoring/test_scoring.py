@@ -76,6 +76,7 @@ def test_scores_are_explained_on_request(server: Any, cli: Any, rows_file: Rows,
     refused(cli(*asked, "-o", plain, "--explain"), "plain.jsonl was scored without --explain")
     assert cli(*asked, "-o", out, "--explain").json["resumed"] == 3
     refused(cli(*asked, "--explain", "--batch"), "--explain", "--batch")
+    refused(cli(*asked, "--explain", "--lm", "none"), "needs a model that writes", "--lm")
 
 
 # -- going on ---------------------------------------------------------------------------------------------------------

@@ -64,6 +64,7 @@ class Score(Command, Rows, Reach, Limits, Json):
 
     def run(self) -> int:
         from ..datasets.loading import count_rows
+        from ..programs.models.lm import is_absent
         from ..running.console import Watch, out, print_json
         from ..running.opening import open_judge, quiet, roles_for
         from .part import Part
@@ -103,6 +104,8 @@ class Score(Command, Rows, Reach, Limits, Json):
             with Watch("scoring", total and -(-min(total, limit or total) // parts)) as watch:
                 made = open_judge(self.judge, self.lm, where)
                 made.explains = self.explain
+                if self.explain and is_absent(made.lm.name):
+                    raise OptionError("--explain needs a model that writes: give --lm")
                 if self.defer is not None and made.sureness is None:
                     raise OptionError("--defer needs a judge that knows how sure it is; compile it again from labels")
                 run = Run(made, Path(target), self.raw, watch, limits, any_server=self.any_server)
