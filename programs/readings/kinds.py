@@ -23,6 +23,7 @@ from ..registry import readings
 from .passages import Text, passage
 from .reader import Floats, Reader, TokenReading
 
+Words = Mapping[str, tuple[str, str, str, str]]
 #: Before the name of a column that is a reading.
 SIGNAL = "signal"
 
@@ -35,7 +36,7 @@ class Reading(ABC):
     about: ClassVar[str]
     #: For explanations, by key: what a number tells of, a clause, and its word where the number is above and below what
     #: is usual. Numbers that tell of one thing are explained together.
-    words: ClassVar[Mapping[str, tuple[str, str, str, str]]] = {}
+    words: ClassVar[Words] = {}
 
     @classmethod
     @abstractmethod

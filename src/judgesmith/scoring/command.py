@@ -93,8 +93,8 @@ class Score(Command, Rows, Reach, Limits, Json):
         roles = roles_for(path, self.roles(), self.judge)
         with quiet():
             if self.dry_run:
-                chosen = {"columns": roles, "limit": limit, "part": part}
-                planned = plan(self.judge, self.lm, where, path, **chosen, explain=self.explain)
+                planned = plan(self.judge, self.lm, where, path, columns=roles, limit=limit, part=part,
+                               explain=self.explain)  # fmt: skip
                 if self.batch:
                     planned = replace(planned, cost=planned.cost and planned.cost / 2, seconds=24 * 3600.0)
                 print_json(planned.to_dict()) if self.as_json else out.print(str(planned), markup=False, soft_wrap=True)
