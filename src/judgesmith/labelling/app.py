@@ -1,14 +1,9 @@
-"""The page and what it asks for, behind a gate: only this machine's own browser page with the token gets through.
-
-The token stands in the address after `#`, which browsers do not send; the page sends it in a header, which a page of
-another origin cannot do without a permission that this server never gives.
-"""
+"""The page and what it asks for, behind the gate of `running.private`."""
 
 from __future__ import annotations
 
-import hmac
 import sqlite3
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable
 from importlib.resources import files
 from typing import Annotated, Any, Literal
 
@@ -20,30 +15,19 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from ..conversation import turns_in
 from ..datasets.spans import SEVERITIES
 from ..pages import stylesheet
-from ..running.origin import LOOPBACK, foreign
 from ..running.plain import clean, finite
+from ..running.private import App, Gate
 from .agreement import Said, summary
 from .order import sequence
 from .store import Answered, Given, Store
 from .task import Task
 
-Scope = MutableMapping[str, Any]
-App = Callable[..., Awaitable[None]]
-
-#: The page's own files; there is nothing in them, so that they need no token.
-OPEN = {
+#: The page's own files: address -> file and content type.
+FILES = {
     "/": ("page.html", "text/html"),
     "/page.js": ("page.js", "text/javascript"),
     "/page.css": ("page.css", "text/css"),
 }
-HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
-    "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
-    "Cache-Control": "no-store",
-}  # fmt: skip
-LONGEST_BODY = 1_048_576
 #: Why a row may be skipped; with the last, the rater writes a text.
 REASONS = ("I cannot tell", "The guidelines do not say", "The text is broken", "Not my language or field", "Other")
 
@@ -179,7 +163,7 @@ def application(desk: Desk, port: int) -> App:
     """The ASGI application at a port of this machine."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
 
-    for path, (name, kind) in OPEN.items():
+    for path, (name, kind) in FILES.items():
         text = files(__package__).joinpath(name).read_text(encoding="utf-8")
         text = f"{stylesheet()}\n{text}" if kind == "text/css" else text
         app.add_api_route(path, _file(text, kind), methods=["GET"])
@@ -225,46 +209,3 @@ def _file(text: str, kind: str) -> Callable[[], Awaitable[Response]]:
 
 def _json(data: dict[str, Any], status: int = 200) -> Response:
     return JSONResponse(finite(data), status)
-
-
-class Gate:
-    """ASGI middleware that lets through only requests of the page itself."""
-
-    def __init__(self, app: App, token: str, port: int) -> None:
-        self.app, self.token = app, token.encode()
-        self.hosts = {f"{name}:{port}" for name in LOOPBACK}
-
-    async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
-        if scope["type"] != "http":
-            return  # no WebSockets, and nothing to start or stop
-
-        async def sending(message: MutableMapping[str, Any]) -> None:
-            if message["type"] == "http.response.start":
-                ours = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
-                message["headers"] = [*message.get("headers", ()), *ours]
-            await send(message)
-
-        refused = self._refused(scope)
-        answer = self.app if refused is None else _json({"error": refused[1]}, refused[0])
-        await answer(scope, receive, sending)
-
-    def _refused(self, scope: Scope) -> tuple[int, str] | None:
-        if problem := foreign(scope["headers"], self.hosts, page=scope["path"] == "/"):
-            return problem
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        if scope["path"] in OPEN and scope["method"] == "GET":
-            return None
-        if not hmac.compare_digest(headers.get("x-token", "").encode("latin-1"), self.token):
-            return 401, "the token is wrong; open the whole address that the command printed"
-        if scope["method"] not in ("GET", "POST"):
-            return 405, "only GET and POST"
-        if scope["method"] == "POST" and "origin" not in headers:
-            return 403, "a request without an origin is refused"
-        if scope["method"] == "POST" and headers.get("content-type") != "application/json":
-            return 415, "send JSON"
-        length = headers.get("content-length", "")
-        if scope["method"] == "POST" and (not length.isdigit() or "transfer-encoding" in headers):
-            return 411, "a request without its length is refused"
-        if scope["method"] == "POST" and int(length) > LONGEST_BODY:
-            return 413, f"a request has at most {LONGEST_BODY} bytes"
-        return None

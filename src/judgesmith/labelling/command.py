@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import field_validator
 
 from ..cli.commands import Command, Json, Rows, argument, flag
-from ..errors import MissingExtraError, OptionError
+from ..errors import OptionError
 
 if TYPE_CHECKING:
     from .run import Opened
@@ -70,13 +70,14 @@ class Label(Command, Rows, Json):
     def run(self) -> None:
         from ..running.console import err, out, print_json
         from ..running.plain import one_line
+        from ..running.private import require_server
         from .export import check_export
         from .run import open_store
 
         if self.rows is None and not self.export_only:
             raise OptionError("give ROWS to label, or --export-only --store FILE for labels that are there")
         if not self.export_only:
-            _require_server()
+            require_server()
         opened = open_store(self)
         for note in opened.notes:
             err.print(one_line(f"note: {note}"), style="yellow", markup=False)
@@ -96,7 +97,7 @@ class Label(Command, Rows, Json):
         """The page, until it is ended."""
         from ..running.console import err
         from ..running.plain import one_line
-        from .run import listening, serve
+        from .run import serve
 
         def started(address: str) -> None:
             err.print(f"labelling {opened.rows} rows at {address}", markup=False, soft_wrap=True)
@@ -104,17 +105,7 @@ class Label(Command, Rows, Json):
             if not self.no_browser:
                 webbrowser.open(address)
 
-        serve(opened, listening(opened.store, self.port), self.rater, started)
-
-
-def _require_server() -> None:
-    try:
-        import fastapi  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(
-            f"the page needs {error.name}, which is not installed: pip install 'judgesmith[serve]'"
-        ) from None
+        serve(opened, self.rater, started, self.port)
 
 
 def _told(result: dict[str, Any]) -> list[str]:

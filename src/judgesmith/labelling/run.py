@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
-import socket
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -21,8 +19,6 @@ from .units import read_units
 
 if TYPE_CHECKING:
     from .command import Label
-
-HOST = "127.0.0.1"
 
 
 @dataclass
@@ -102,44 +98,17 @@ def _guidelines(path: Path) -> str:
         raise LabelsError(f"{path}: the guidelines cannot be read ({error.strerror}); check --guidelines") from None
 
 
-def listening(store: Store, port: int) -> socket.socket:
-    """A socket of this machine alone. Port 0: that of the run before, so that an open tab goes on, or any free one.
-    Raises OptionError where it cannot be had."""
-    before = int(store.get("port") or 0)
-    for place in [port] if port or not before else [before, 0]:
-        try:
-            made = socket.create_server((HOST, place))
-        except OSError as error:
-            problem = error.strerror or error
-            continue
-        store.set(port=str(made.getsockname()[1]))
-        return made
-    raise OptionError(f"--port {port}: cannot listen there ({problem}); take another, or 0 for any free one")
-
-
-def serve(opened: Opened, made: socket.socket, rater: str | None, started: Callable[[str], None]) -> None:
-    """Serve the page until Ctrl-C or SIGTERM. started: called with the address."""
-    import uvicorn
-
+def serve(opened: Opened, rater: str | None, started: Callable[[str], None], port: int = 0) -> None:
+    """Serve the page until Ctrl-C or SIGTERM. started: called with the address. port: 0 for that of the run before, so
+    that an open tab goes on, or any free one. Raises OptionError where it cannot be had."""
+    from ..running import private
     from .app import Desk, application, rater_name
 
-    port = made.getsockname()[1]
     try:
         desk = Desk(opened.store, opened.task, None if rater is None else rater_name(rater))
     except ValueError:
         raise OptionError("--rater: the name is empty; give one, or leave the option out to be asked") from None
-    config = uvicorn.Config(
-        application(desk, port), log_config=None, access_log=False, lifespan="off", server_header=False,
-        timeout_graceful_shutdown=2, ws="none",
-    )  # fmt: skip
-    before = {number: signal.signal(number, _ends) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        started(f"http://{HOST}:{port}/#{opened.store.token}")
-        uvicorn.Server(config).run(sockets=[made])
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _ends(*_: Any) -> None:
-    """Ctrl-C is how a session is ended: uvicorn stops at it, and raises it once more when it has stopped."""
+    made = private.listening(*([port] if port else [int(opened.store.get("port") or 0), 0]))
+    own = made.getsockname()[1]
+    opened.store.set(port=str(own))
+    private.serve(application(desk, own), made, opened.store.token, started)

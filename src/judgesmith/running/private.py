@@ -1,0 +1,125 @@
+"""A page for this machine's own browser, as `label` and `browse --watch` serve it: only the page with the token gets
+through.
+
+The token stands in the address after `#`, which browsers do not send; the page sends it in a header, which a page of
+another origin cannot do without a permission that this server never gives.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import signal
+import socket
+from collections.abc import Awaitable, Callable, Container, MutableMapping
+from typing import Any
+
+from ..errors import MissingExtraError, OptionError
+from .origin import LOOPBACK, foreign
+
+Scope = MutableMapping[str, Any]
+App = Callable[..., Awaitable[None]]
+
+HOST = "127.0.0.1"
+LONGEST_BODY = 1_048_576
+#: The page's own files; there is nothing in them, so that they need no token.
+OPEN = ("/", "/page.js", "/page.css")
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
+    "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}  # fmt: skip
+
+
+class Gate:
+    """ASGI middleware that lets through only requests of the page itself. headers: in the place of those above."""
+
+    def __init__(
+        self, app: App, token: str, port: int, *, free: Container[str] = OPEN, headers: dict[str, str] | None = None
+    ) -> None:
+        self.app, self.token, self.free = app, token.encode(), free
+        self.hosts = {f"{name}:{port}" for name in LOOPBACK}
+        self.headers = [(n.lower().encode(), value.encode()) for n, value in (HEADERS | (headers or {})).items()]
+
+    async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            return  # no WebSockets, and nothing to start or stop
+
+        async def sending(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), *self.headers]
+            await send(message)
+
+        if (refused := self._refused(scope)) is None:
+            await self.app(scope, receive, sending)
+            return
+        body = json.dumps({"error": refused[1]}).encode()
+        about = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+        await sending({"type": "http.response.start", "status": refused[0], "headers": about})
+        await sending({"type": "http.response.body", "body": body})
+
+    def _refused(self, scope: Scope) -> tuple[int, str] | None:
+        if problem := foreign(scope["headers"], self.hosts, page=scope["path"] == "/"):
+            return problem
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        if scope["path"] in self.free and scope["method"] == "GET":
+            return None
+        if not hmac.compare_digest(headers.get("x-token", "").encode("latin-1"), self.token):
+            return 401, "the token is wrong; open the whole address that the command printed"
+        if scope["method"] not in ("GET", "POST"):
+            return 405, "only GET and POST"
+        if scope["method"] == "POST" and "origin" not in headers:
+            return 403, "a request without an origin is refused"
+        if scope["method"] == "POST" and headers.get("content-type") != "application/json":
+            return 415, "send JSON"
+        length = headers.get("content-length", "")
+        if scope["method"] == "POST" and (not length.isdigit() or "transfer-encoding" in headers):
+            return 411, "a request without its length is refused"
+        if scope["method"] == "POST" and int(length) > LONGEST_BODY:
+            return 413, f"a request has at most {LONGEST_BODY} bytes"
+        return None
+
+
+def require_server() -> None:
+    """Raises MissingExtraError where the page cannot be served."""
+    try:
+        import fastapi  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(
+            f"the page needs {error.name}, which is not installed: pip install 'judgesmith[serve]'"
+        ) from None
+
+
+def listening(port: int, *others: int) -> socket.socket:
+    """A socket of this machine alone at the first of the ports that can be had; 0 is any free one. Raises
+    OptionError."""
+    for place in (port, *others):
+        try:
+            return socket.create_server((HOST, place))
+        except OSError as error:
+            problem = error.strerror or error
+    raise OptionError(f"--port {port}: cannot listen there ({problem}); take another, or 0 for any free one")
+
+
+def serve(app: App, made: socket.socket, token: str, started: Callable[[str], None]) -> None:
+    """Serve an application until Ctrl-C or SIGTERM. started: called with the address of its page."""
+    import uvicorn
+
+    config = uvicorn.Config(
+        app, log_config=None, access_log=False, lifespan="off", server_header=False, timeout_graceful_shutdown=2,
+        ws="none",
+    )  # fmt: skip
+    before = {number: signal.signal(number, _ends) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        started(f"http://{HOST}:{made.getsockname()[1]}/#{token}")
+        uvicorn.Server(config).run(sockets=[made])
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _ends(*_: Any) -> None:
+    """Ctrl-C is how a session is ended: uvicorn stops at it, and raises it once more when it has stopped."""
