@@ -175,11 +175,13 @@ def iter_rows(source: Source, *, columns: Mapping[str, str] | None = None) -> It
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Two outputs that stand in one row. id: of the row."""
+    """Two outputs that stand in one row. id: of the row. won: 1 where people prefer a, 0 for b, 0.5 for a tie; None
+    where nothing is said, or words that name neither."""
 
     id: str
     a: Row
     b: Row
+    won: float | None = None
 
 
 def read_compared(source: Source, columns: Mapping[str, Any] | None = None) -> list[tuple[Compared, Record]] | None:
@@ -196,7 +198,10 @@ def read_compared(source: Source, columns: Mapping[str, Any] | None = None) -> l
     found = []
     for line, (a, b, record) in enumerate(zip(rows[::2], rows[1::2], records, strict=True), 1):
         name = a.id.removesuffix("-a") if a.id.endswith("-a") else str(line)
-        found.append((Compared(name, a, b), record))
+        won = None
+        with suppress(ValueError):
+            won = pairs.won(record) if pairs.decided else None
+        found.append((Compared(name, a, b, won), record))
     return found
 
 

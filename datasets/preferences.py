@@ -56,9 +56,13 @@ class Pairs:
             return None
         winner = chosen.get("winner") or next((both[word] for word in _WINNERS if word in both), None)
         winner = winner or next((n for n in names if n not in outputs and words_of(n) & _WINNER_WORDS), None)
-        if winner is None and decided and not _plain(outputs[0]).endswith("chosen"):
-            return None
-        return cls(outputs, winner, systems)
+        found = cls(outputs, winner, systems)
+        return found if found.decided or not decided else None
+
+    @property
+    def decided(self) -> bool:
+        """Whether the rows say which output is the better one."""
+        return self.winner is not None or _plain(self.outputs[0]).endswith("chosen")
 
     def won(self, record: Mapping[str, Any]) -> float | None:
         """1 where the first output is the better one, 0 where the second is, 0.5 for a tie, None where no rater

@@ -67,7 +67,14 @@ def test_people_are_understood_alike(name: str, command: str, tmp_path: Path) ->
         assert not np.isnan(next(iter(data.judges["set"].values()))).all()
     elif command == "report":
         shown = read_scored(verdicts, columns=columns).rows
-        found = {(one.row.source, one.row.output): one.human[aspect] for one in shown if aspect in one.human}
+        if labels.kind == "preference":  # a row is a pair; its texts stand in several
+            won: dict[tuple[str, str], list[float]] = {}
+            for one in (one for one in shown if one.human and one.other and one.row.output != one.other.output):
+                for row, share in ((one.row, one.human[aspect]), (one.other, 1 - one.human[aspect])):
+                    won.setdefault((row.source, row.output), []).append(share)
+            found = {key: float(np.mean(shares)) for key, shares in won.items()}
+        else:
+            found = {(one.row.source, one.row.output): one.human[aspect] for one in shown if aspect in one.human}
     elif command.startswith("estimate"):
         few = [file] if command.endswith("FILE") else []
         known = read_known(str(verdicts), human=few, columns=columns, aspect=aspect)

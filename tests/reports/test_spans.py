@@ -519,3 +519,23 @@ def test_rows_are_reached_by_keys(browser: Browser, tmp_path: Path) -> None:
     found = in_browser(browser, path, *(key % k for k in keys))
     assert found[:6] == ["row-r0", "row-r1", "row-r0", f"row-r{PAGE}", f"row-r{PAGE - 1}", "text"]
     assert found[6] == "text"  # a letter that is typed is not a command
+
+
+def test_a_pair_is_one_row_with_both_texts_and_both_winners(tmp_path: Path) -> None:
+    def verdict(chance: float, winner: str) -> dict[str, Any]:
+        return {"score": chance, "category": winner, "details": {"a": {"score": 3.0}, "b": {"score": 2.0}}}
+
+    rows = [{"id": f"p{k}", "question": f"Question {k}?", "output_a": f"Text one {k}", "output_b": f"{HOSTILE} {k}",
+             "winner": "aabt"[k % 4].replace("t", "tie"), "verdict": verdict(0.9 - k / 20, "ab"[k % 2])}
+            for k in range(8)]  # fmt: skip
+    data = read_scored(write(tmp_path / "ab.jsonl", rows))
+    assert [shown.row.id for shown in data.rows] == [f"p{k}" for k in range(8)]
+    assert summarise(data)["agreement"]["value"] == 0.25  # a of a, b of a, a of b, b of a tie: 2 of 8
+    page = render(data)
+    check_that_nothing_runs(Page(page))
+    card = page[page.index('id="row-p1"') :]
+    card = card[: card.index("</article>")]
+    assert "Text one 1" in card and html.escape(HOSTILE)[:40] in card and "the judge prefers <strong>B" in card
+    assert "people prefer <strong>A" in card and "in <strong>25%" in page
+    without = [{name: value for name, value in row.items() if name != "winner"} for row in rows]
+    assert len(read_scored(write(tmp_path / "new.jsonl", without)).rows) == 8

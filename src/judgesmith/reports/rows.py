@@ -7,7 +7,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ import scipy
 from ..agreement.correlation import Vector
 from ..agreement.decisions import accuracy_when_drawn
 from ..agreement.meta.inputs import MANY, EvaluationOptions
+from ..datasets.loading import Compared, read_compared
 from ..datasets.marks import Marks
 from ..datasets.records import OVERALL, Row
 from ..errors import LabelsError
@@ -49,6 +50,8 @@ class Shown:
     """Used to compile the judge."""
     shades: tuple[tuple[str, int], ...] = ()
     """The output in pieces, with how little its judge expected each, from 0 to 3; empty where that is not known."""
+    other: Row | None = None
+    """The second of two outputs that were compared; the score is the chance that the first is preferred."""
 
     @property
     def score(self) -> float:
@@ -101,8 +104,17 @@ class Scored:
     notes: tuple[str, ...] = ()
     marks: Marks = field(default_factory=Marks)
 
+    @property
+    def compared(self) -> bool:
+        """Whether a row is two outputs of which one is preferred."""
+        return self.marks.kind == "preference"
+
     def passed(self) -> Side | None:
         """Who passed, 1 or 0, by judge and by people; None where the judge decides no such thing."""
+        if self.compared:  # who prefers the first output
+            won = np.array([_PREFERRED.get(row.verdict.category or "", math.nan) for row in self.rows])
+            apart = np.where(np.isnan(won + self.sides[0].human), math.nan, won != self.sides[0].human)
+            return Side("", won, self.sides[0].human, apart)
         given = {None: math.nan, True: 1.0, False: 0.0}
         judge, human = np.array([given[row.verdict.passed] for row in self.rows]), self.sides[0].human
         if np.isnan(judge).all():
@@ -119,6 +131,9 @@ class Scored:
         return self.marks.names[int(np.abs(np.array(self.marks.levels) - rating).argmin())]
 
 
+#: Winners, and what people's preferences are as numbers.
+_PREFERRED = {"b": 0.0, "tie": 0.5, "a": 1.0}
+
 # Reading -------------------------------------------------------------------------------------------------------------
 
 
@@ -128,6 +143,8 @@ def read_scored(path: Path, *, human: str | None = None, columns: Mapping[str, A
     human: the column, path or aspect with human ratings to compare the verdicts with; found by name if not given.
     Raises LabelsError for a file that cannot be read (with the line), without a verdict, or without the column.
     """
+    if human is None and (pairs := read_compared(path, columns)) is not None:
+        return _compared(path, pairs)
     file = read_file(str(path), columns, human=() if human is None else (human,))
     given, anchors = [dict(row.scores) for row in file.rows], Counter[str]()
     verdicts = [verdict_of(record) for record in file.records]
@@ -146,6 +163,19 @@ def read_scored(path: Path, *, human: str | None = None, columns: Mapping[str, A
     sides = tuple(_sides(shown, aspects, standard))
     marks = file.columns.marks.get(standard or "", Marks())
     return Scored(path.name, tuple(shown), sides, tuple(_notes(shown, standard)), marks)
+
+
+def _compared(path: Path, pairs: Sequence[tuple[Compared, Mapping[str, Any]]]) -> Scored:
+    """A file that compares two outputs in each row."""
+    anchors, shown = Counter[str](), list[Shown]()
+    for pair, record in pairs:
+        row, human = replace(pair.a, id=pair.id), {} if pair.won is None else {OVERALL: pair.won}
+        made = _shown(row, record, verdict_of(record), human, _anchor(pair.id, anchors))
+        shown.append(replace(made, other=pair.b))
+    aspects = list(dict.fromkeys(name for row in shown for name in row.human))
+    sides = tuple(_sides(shown, aspects, OVERALL if aspects else None))
+    marks = Marks("preference", {}, tuple(_PREFERRED), tuple(_PREFERRED.values()))
+    return Scored(path.name, tuple(shown), sides, tuple(_notes(shown, OVERALL)), marks)
 
 
 def _standard(aspects: Sequence[str], rows: Sequence[Shown]) -> str | None:
@@ -381,7 +411,7 @@ def summarise(data: Scored) -> dict[str, Any]:
     decided = data.passed()
     documents = np.array([row.row.doc_id for row in rows], dtype=object)
     given = () if decided is None else (decided.score, decided.human, 1 - decided.gap)
-    shares = zip(("passed", "passed_by_people", "agreement"), given, strict=False)
+    shares = [*zip(("passed", "passed_by_people", "agreement"), given, strict=False)][2 * data.compared :]
     known = {name: _share(values, documents) for name, values in shares if not np.isnan(values).all()}
     return {
         "rows": len(rows),

@@ -13,11 +13,12 @@ import itertools
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
 import numpy as np
+from jinja2 import Environment
 from markupsafe import Markup
 
 from ..agreement.correlation import Vector
@@ -46,15 +47,7 @@ Span = tuple[float, float]
 
 def render(data: Scored) -> str:
     """The page."""
-    pages = environment("judgesmith.reports", trim_blocks=True, lstrip_blocks=True)
-    filters: dict[str, Callable[[Any], object]] = {
-        # Every character counts here: a parser would turn carriage returns into line feeds.
-        "exact": lambda words: Markup(escaped(words).replace("\r", "&#13;")),  # noqa: S704  # escaped
-        "share": percent, "number": plain, "short": lambda words: shortened(words, _QUOTED), "grade": grade,
-        "turns": turns_in, "fragment": lambda anchor: quote(clean(anchor), safe="~"),
-    }  # fmt: skip
-    pages.filters |= filters
-    pages.globals |= {"places": _PLACES, "grades": _GRADES}
+    pages = _templates()
     card = pages.get_template("span_row.html.j2")
     script = pages.get_template("spans.js.j2").render()
     overall, texts, decided = data.sides[0], dict[str, int](), data.passed()
@@ -71,12 +64,12 @@ def render(data: Scored) -> str:
         ("left to a person", 1, any(row.deferred for row in data.rows)),
         ("suspicious", 2, any(row.verdict.suspicious for row in data.rows)),
         ("used to compile the judge", 4, any(row.seen for row in data.rows)),
-        ("the judge fails it", 8, decided is not None), ("the judge passes it", 16, decided is not None),
+        *((f"the judge {what}", bit, decided is not None) for what, bit in _decides(data)),
         ("people and judge decide differently", 32, decided is not None and bool(np.nanmax([0, *decided.gap]))),
     )  # fmt: skip
     return str(
         pages.get_template("spans.html.j2").render(
-            title=f"Judged texts: {data.origin}", origin=data.origin, about=summarise(data),
+            title=f"Judged texts: {data.origin}", compared=data.compared, origin=data.origin, about=summarise(data),
             score=number(mean.value, _digits(axis)), interval=_interval(mean, _axis(overall.score)),
             people=number(_mean(overall.human), 2), gaps=any(not np.isnan(side.gap).all() for side in data.sides),
             start=start, flags=[(name, bit) for name, bit, known in flags if known],
@@ -87,6 +80,33 @@ def render(data: Scored) -> str:
             script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         )
     )  # fmt: skip
+
+
+def _decides(data: Scored) -> tuple[tuple[str, int], ...]:
+    return (("prefers B", 8), ("prefers A", 16)) if data.compared else (("fails it", 8), ("passes it", 16))
+
+
+def _templates() -> Environment:
+    pages = environment("judgesmith.reports", trim_blocks=True, lstrip_blocks=True)
+    filters: dict[str, Callable[[Any], object]] = {
+        # Every character counts here: a parser would turn carriage returns into line feeds.
+        "exact": lambda words: Markup(escaped(words).replace("\r", "&#13;")),  # noqa: S704  # escaped
+        "share": percent, "number": plain, "short": lambda words: shortened(words, _QUOTED), "grade": grade,
+        "turns": turns_in, "fragment": lambda anchor: quote(clean(anchor), safe="~"),
+    }  # fmt: skip
+    pages.filters |= filters
+    pages.globals |= {"places": _PLACES, "grades": _GRADES}
+    return pages
+
+
+def cards(data: Scored, places: Iterable[int]) -> tuple[list[Markup], str]:
+    """Some rows as the page shows them, and the CSS for them."""
+    pages, axis = _templates(), _axis(np.concatenate([data.sides[0].score, data.sides[0].human]))
+    named, card, whole = {side.name for side in data.sides[1:]}, *map(
+        pages.get_template, ("span_row.html.j2", "spans.html.j2")
+    )  # fmt: skip
+    made = [Markup(card.render(row=_row(data, i, {}, named, axis), inline=True)) for i in places]  # noqa: S704
+    return made, "".join(whole.blocks["style"](whole.new_context()))
 
 
 def packed(data: Any) -> str:
