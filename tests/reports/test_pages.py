@@ -13,7 +13,7 @@ from browser import Browser, Tab, needs_browser
 from json_lines import write
 from labelling import Labelling
 from large_pages import large_report
-from pages import FILES, OUTPUTS, SOURCE, evaluation_page
+from pages import FILES, LONG, OUTPUTS, SOURCE, evaluation_page
 
 WIDE, NARROW = 1280, 390
 #: Everything unfolded and laid out, for axe-core takes the places of what is not for those of something else.
@@ -94,6 +94,18 @@ def test_the_label_page_is_fit_to_be_shown(name: str, browser: Browser, axe: str
     check(tab, axe, f"label-{name}")
 
 
+@needs_browser
+@pytest.mark.parametrize("look", ["", "&at=rows&order=apart&file={}.scored.jsonl", "&at=judges&a={}.json&b=two.json"])
+def test_the_live_page_is_fit_to_be_shown(look: str, browser: Browser, axe: str, spawn: Any, tmp_path: Path) -> None:
+    pytest.importorskip("fastapi")
+    (place := tmp_path / "runs").mkdir()
+    FILES["browse"](tmp_path / "page.html", place)
+    at = Labelling(spawn("browse", place, "--watch", "--no-browser"))
+    tab = browser.tab(at.address + look.format(LONG))
+    tab.until("document.querySelector('h1') !== null")
+    check(tab, axe, look)
+
+
 def test_sixteen_hundred_rows_and_five_judges_are_less_than_a_megabyte_and_a_half(tmp_path: Path) -> None:
     for page in (large_report(tmp_path, 1600), evaluation_page(tmp_path, tmp_path, 1600)):
         assert len(page.encode()) < 1_500_000
@@ -103,7 +115,7 @@ def test_sixteen_hundred_rows_and_five_judges_are_less_than_a_megabyte_and_a_hal
 MAKERS = {
     "discerning/page.py": "discern", "evaluating/page.py": "evaluation",
     "reports/spans.py": "report", "studies/page.py": "study", "watching/browsing.py": "browse",
-    "watching/page.py": "watch",
+    "watching/live.py": "browse", "watching/page.py": "watch",
 }  # fmt: skip
 
 
@@ -116,4 +128,4 @@ def test_every_page_that_can_be_written_is_looked_at() -> None:
         if re.search(r"from \.+pages import .*(render|environment)", path.read_text(encoding="utf-8"))
     }  # fmt: skip
     assert found == MAKERS.keys() and set(MAKERS.values()) == FILES.keys() - {"notebook"}
-    assert {path.parent.name for path in (root / "src").rglob("*.html")} == {"labelling"}
+    assert {path.parent.name for path in (root / "src").rglob("*.html")} == {"labelling", "watching"}

@@ -123,7 +123,7 @@ def test_the_command_writes_one_file_and_names_the_damage(cli: Any, folder: Path
     told = cli("browse", folder, "-o", target, "--json").json
     assert (told["judges"], told["scored"], told["studies"], len(told["damaged"])) == (2, 1, 1, 2)
     assert target.read_text().startswith("<!doctype html>")
-    assert "judges: 2, scored files: 1, studies: 1, watched: 0, damaged: 2" in cli("browse", folder).out
+    assert "judges: 2, scored files: 1, studies: 1, labels: 0, watched: 0, damaged: 2" in cli("browse", folder).out
     assert (folder / "browse.html").exists()
 
 

@@ -1,25 +1,51 @@
-"""`judgesmith browse`: a folder of judges and runs as one page."""
+"""`judgesmith browse`: a folder of judges and runs as one page, or as one that follows its files."""
 
 from __future__ import annotations
 
+import webbrowser
 from pathlib import Path
 from typing import ClassVar
 
 from ..cli.commands import Command, Json, argument, flag
+from ..errors import OptionError
 
 
 class Browse(Command, Json):
-    """Judges, watched judges, scored files and studies of a folder on one page: agreement, cost, lineage, changes.
+    """Judges, labels, scored files and studies of a folder on one page: agreement, cost, lineage, changes.
 
-    Calls no model and runs nothing that a file says. Files that cannot be read are listed with the reason.
+    With --watch the page is served to this machine's browser and follows the files: its numbers lead to their rows, and
+    two judges stand side by side. Ctrl-C ends it. Calls no model and runs nothing that a file says. Files that cannot
+    be read are listed with the reason.
     """
 
     hidden: ClassVar[bool] = True
 
     folder: Path = argument(Path(), "A folder; its subfolders are searched, too.")
     output: Path | None = flag(None, "One .html file, no network; default FOLDER/browse.html.", "-o", "--output")
+    watch: bool = flag(False, "Serve the page to this machine's browser alone, and update it when files change.")
+    port: int = flag(0, "With --watch; 0: any free one.", ge=0, le=65535)
+    no_browser: bool = flag(False, "With --watch: only print the address.")
 
     def run(self) -> None:
+        if self.watch and (self.output or self.as_json):
+            raise OptionError("--watch serves the page; leave --output and --json out")
+        if not self.watch and (self.port or self.no_browser):
+            raise OptionError("--port and --no-browser are for --watch; leave them out")
+        self._serve() if self.watch else self._write()
+
+    def _serve(self) -> None:
+        from ..running.console import err
+        from .live import serve
+
+        def started(address: str) -> None:
+            err.print(f"{self.folder} at {address}", markup=False, soft_wrap=True)
+            err.print("The page follows the files; Ctrl-C ends it.")
+            if not self.no_browser:
+                webbrowser.open(address)
+
+        serve(self.folder, self.port, started)
+
+    def _write(self) -> None:
         from ..pages import check_page, write_page
         from ..running.console import err, out, print_json
         from ..running.opening import quiet
@@ -33,7 +59,7 @@ class Browse(Command, Json):
             contents = look(self.folder)
             write_page(target, render(contents, target), "-o")
         counts = {"judges": len(contents.judges), "scored": len(contents.scored), "studies": len(contents.studies)}
-        counts |= {"watched": len(contents.watched)}
+        counts |= {"labels": len(contents.labels), "watched": len(contents.watched)}
         if self.as_json:
             damaged = [{"file": path, "reason": reason} for path, reason in contents.damaged]
             print_json({"output": str(target)} | counts | {"damaged": damaged, "notes": contents.notes})

@@ -1,4 +1,4 @@
-"""The page of `judgesmith browse`: a folder's judges, watched judges, scored files and studies."""
+"""The page of `judgesmith browse`: a folder's judges, watched judges, labels, scored files and studies."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from markupsafe import Markup
 
@@ -15,19 +15,30 @@ from ..figures import Estimate, forest
 from ..pages import Figures, Fold, Section, moment
 from ..pages import render as render_page
 from ..tables import Cell, Column, Table
-from .folder import Browsed, StudyFolder
+from .folder import Browsed, SavedJudge, StudyFolder
 from .judges import shown
 
 
-def render(contents: Browsed, target: Path) -> str:
-    """The page. target: where it will stand, which its links to other pages start from."""
-    base = Path(os.path.relpath(contents.folder.resolve(), target.resolve().parent))
+def look(at: str, **what: str) -> str:
+    """The address of another look of the live page."""
+    return f"?{urlencode({'at': at} | what)}"
+
+
+def render(contents: Browsed, target: Path | None = None) -> str:
+    """The page. target: the file that it will be, whose links lead to the reports beside it; None: the live page, whose
+    numbers lead to their rows."""
+    live = target is None
+    base = Path() if target is None else Path(os.path.relpath(contents.folder.resolve(), target.resolve().parent))
 
     def link(page: str | None) -> str:
-        return quote((base / page).as_posix()) if page else ""
+        return quote((base / page).as_posix()) if page and not live else ""
 
-    counts = {"judges": contents.judges, "scored files": contents.scored, "studies": contents.studies,
-              "watched judges": contents.watched, "damaged files": contents.damaged}  # fmt: skip
+    def to(at: str, **what: str) -> str:
+        return look(at, **what) if live else ""
+
+    counts = {"judges": contents.judges, "labels": contents.labels, "scored files": contents.scored,
+              "studies": contents.studies, "watched judges": contents.watched,
+              "damaged files": contents.damaged}  # fmt: skip
     about = ", ".join(f"{name}: {len(several)}" for name, several in counts.items())  # type: ignore[arg-type]
     estimates = [Estimate(one.path, *one.agreement(), one.agreement("zero_shot")[0]) for one in contents.judges]
     drawn = [one for one in estimates if not math.isnan(one.value)]
@@ -35,27 +46,30 @@ def render(contents: Browsed, target: Path) -> str:
     sections = [
         Section("Judges", [
             "Agreement with people on held-out rows as each judge's file says it, by its own objective: numbers of "
-            "different labels or objectives do not compare.", _judges(contents), figures if drawn else "",
+            "different labels or objectives do not compare.", _judges(contents, to), figures if drawn else "",
         ] if contents.judges else []),
         Section("Lineage", [
-            "From labels to judge to the files that it scored, by the fingerprint in their rows.", _lineage(contents),
+            "From labels to judge to the files that it scored, by the fingerprint in their rows.",
+            _lineage(contents, to),
         ] if contents.judges else []),
         Section("Watched judges", [
             "The newest run of each history: the same sentinel rows scored again and compared with the baseline.",
             _watched(contents),
         ] if contents.watched else []),
-        Section("Differences", _differences(contents)),
-        Section("Scored files", [_scored(contents, link)]),
+        Section("Differences", _differences(contents, to)),
+        Section("Labels", [_labels(contents, to)]),
+        Section("Scored files", [_scored(contents, link, to)]),
         Section("Studies", [part for one in contents.studies for part in _study(one, link)]),
         Section("Damaged files", [[f"{path}: {reason}" for path, reason in contents.damaged]]),
     ]  # fmt: skip
-    empty = "There is no saved judge, watched judge, scored file or study here."
-    some = contents.judges or contents.watched or contents.scored or contents.studies
+    empty = "There is no saved judge, watched judge, label, scored file or study here."
+    some = contents.judges or contents.watched or contents.labels or contents.scored or contents.studies
     title = f"Judges and runs in {contents.folder.resolve().name or '/'}"
     return render_page(title, sections, about=[about], notes=contents.notes, lead="" if some else empty)
 
 
-def _judges(contents: Browsed) -> Table:
+def _judges(contents: Browsed, to: Callable[..., str]) -> Table:
+    before = {other.path: one.path for one, other, _ in contents.diffs()}
     numbers = [Column("agreement", ".2f"), Column("zero-shot", ".2f")]
     numbers += [Column(name, "s") for name in ("calls", "tokens in + out")]
     made = Table(["judge", "method", "model", "aspect", *numbers, "created", "watched"])
@@ -65,10 +79,11 @@ def _judges(contents: Browsed) -> Table:
         watched = [f"{w.state}, {moment(w.last.time)}" for w in contents.watched if w.last.judge == one.mark]
         signature = _told(one.said("provenance", "heldout", "signature") or "")
         made.add(
-            Cell(one.path, note=one.mark), _told(one.said("program", "kind")),
+            Cell(one.path, note=one.mark, href=to("judges", a=before.get(one.path, one.path), b=one.path)),
+            _told(one.said("program", "kind")),
             _told(one.said("lm", "model") or "–"), _told(aspect or "–"),
-            Cell(*one.agreement(), title=signature), one.agreement("zero_shot")[0], cost[0],
-            " + ".join(cost[1:]) if one.said("provenance", "cost") else "–",
+            Cell(*one.agreement(), title=signature, href=_labels_of(contents, one, to)),
+            one.agreement("zero_shot")[0], cost[0], " + ".join(cost[1:]) if one.said("provenance", "cost") else "–",
             moment(_told(one.said("provenance", "created"))),
             Cell("; ".join(watched), warn=any(line.startswith("alarm") for line in watched),
                  href="#watched-judges" if watched else ""),
@@ -76,14 +91,24 @@ def _judges(contents: Browsed) -> Table:
     return made
 
 
-def _lineage(contents: Browsed) -> Table:
+def _labels_of(contents: Browsed, judge: SavedJudge, to: Callable[..., str]) -> str:
+    """Where the labels stand that a judge was compiled from, if they are here."""
+    name = judge.said("provenance", "labels", "origin")
+    found = next((one.path for one in contents.labels if Path(one.path).name == name), None)
+    return to("labels", file=found, judge=judge.path) if found else ""
+
+
+def _lineage(contents: Browsed, to: Callable[..., str]) -> Table:
     made = Table(["judge", "labels", "optimizer", "scored files"])
     for one in contents.judges:
         named = [_told(one.said("provenance", "labels", key)) for key in ("rows", "origin")]
         labels = " rows of ".join(named) if one.said("provenance", "labels") else "–"
         optimizer = one.said("provenance", "optimizer", "name") or one.said("provenance", "optimizer") or "–"
         scored = [file.path for file in contents.scored if one.mark in file.judges]
-        made.add(one.path, labels, _told(optimizer), ", ".join(scored) or "–")
+        labelled = Cell(labels, href=_labels_of(contents, one, to))
+        made.add(
+            one.path, labelled, _told(optimizer), Cell(", ".join(scored) or "–", href="#scored-files" * bool(scored))
+        )
     return made
 
 
@@ -105,7 +130,7 @@ def _watched(contents: Browsed) -> Table:
     return made
 
 
-def _differences(contents: Browsed) -> list[Any]:
+def _differences(contents: Browsed, to: Callable[..., str]) -> list[Any]:
     folds = []
     for one, other, diff in contents.diffs():
         made = Table(["what", "before", "after"])
@@ -114,18 +139,39 @@ def _differences(contents: Browsed) -> list[Any]:
         count = f"{len(diff.changes)} change{'s'[: len(diff.changes) != 1]}"
         comparable = f"scores not comparable: other {', '.join(diff.parts)}" if diff.parts else "scores comparable"
         summary = f"{one.path} → {other.path}: {'the same verdicts' if diff.same else f'{count}; {comparable}'}"
-        folds.append(Fold(summary, [made]))
+        href = to("judges", a=one.path, b=other.path)
+        beside = Markup('<p><a href="{}">Side by side, with the rows that both judged</a></p>').format(href)
+        folds.append(Fold(summary, [*([beside] if href else []), made]))
     return ["Each judge against the one made before it from the same labels.", *folds] if folds else []
 
 
-def _scored(contents: Browsed, link: Callable[[str | None], str]) -> Table:
+def _labels(contents: Browsed, to: Callable[..., str]) -> Table:
+    made = Table(["file", "kind", Column("rows", "d"), Column("rated", "d"), "by rater or aspect", "judges from it"])
+    for one in contents.labels:
+        counts = {name: sum(name in said for *_, said in one.rows) for name in one.people}
+        judges = [j.path for j in contents.judges if j.said("provenance", "labels", "origin") == Path(one.path).name]
+        rated = Cell(sum(bool(said) for *_, said in one.rows), href=to("labels", file=one.path, only="rated"))
+        made.add(
+            Cell(one.path, href=to("labels", file=one.path)), one.kind, len(one.rows), rated,
+            ", ".join(f"{name}: {n}" for name, n in counts.items()) or "–", ", ".join(judges) or "–",
+        )  # fmt: skip
+    return made
+
+
+def _scored(contents: Browsed, link: Callable[[str | None], str], to: Callable[..., str]) -> Table:
     numbers = [Column(name, "d") for name in ("rows", "without score")]
     numbers += [Column("mean score", ".2f"), Column("Spearman ρ with people", ".2f"), Column("on rows", "d")]
     made = Table(["file", *numbers, "judge"])
     for one in contents.scored:
+
+        def rows(value: Any, path: str = one.path, **what: str) -> Cell:
+            return Cell(value, href=to("rows", file=path, **what) if value else "")
+
         made.add(
-            Cell(one.path, href=link(one.page)), one.summary["rows"], one.summary["failures"],
-            one.summary["mean_score"]["value"], one.spearman, one.both or None, ", ".join(one.judges[:5]) or "–",
+            Cell(one.path, href=link(one.page) or to("rows", file=one.path)), rows(one.summary["rows"]),
+            rows(one.summary["failures"], only="failed"), rows(one.summary["mean_score"]["value"], order="low"),
+            rows(one.spearman, order="apart", only="people"), rows(one.both or None, only="people"),
+            ", ".join(one.judges[:5]) or "–",
         )  # fmt: skip
     return made
 
@@ -136,7 +182,7 @@ def _study(one: StudyFolder, link: Callable[[str | None], str]) -> list[Any]:
     best_first = sorted(one.arms.items(), key=lambda arm: math.inf if math.isnan(arm[1][0]) else -arm[1][0])
     for title, (q, cells, calls) in best_first:
         made.add(title, q, cells, calls)
-    page = Markup('<p><a href="{}">page</a></p>').format(link(one.page)) if one.page else ""
+    page = Markup('<p><a href="{}">page</a></p>').format(link(one.page)) if link(one.page) else ""
     failed = f"{one.failed} cell{'s'[: one.failed != 1]} failed." if one.failed else ""
     return [made, page, failed]
 

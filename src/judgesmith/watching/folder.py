@@ -1,14 +1,17 @@
-"""What `judgesmith browse` finds in a folder: saved judges, watch histories, scored files, studies, and files that
-cannot be read."""
+"""What `judgesmith browse` finds in a folder: saved judges, watch histories, labels, scored files, studies, and files
+that cannot be read."""
 
 from __future__ import annotations
 
 import csv
 import itertools
+import json
 import math
 import os
+import sqlite3
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,7 @@ import numpy as np
 import scipy
 
 from ..errors import JudgesmithError, OptionError
-from ..evaluating.sources import json_lines
+from ..evaluating.sources import json_lines, read_file
 from ..programs import artifact
 from ..programs.versions import Version
 from ..reports.rows import Scored, read_scored, summarise
@@ -77,6 +80,21 @@ class ScoredFile:
 
 
 @dataclass(frozen=True, slots=True)
+class LabelFile:
+    """Labels: a store of `judgesmith label`, or a file that a judge here was compiled from. rows: id, text, and what
+    people said, by rater or by aspect; source: what the output was made from."""
+
+    path: str
+    kind: str
+    rows: tuple[tuple[str, str, str, Mapping[str, Any]], ...]
+
+    @property
+    def people(self) -> list[str]:
+        """Raters, or aspects."""
+        return list(dict.fromkeys(name for *_, said in self.rows for name in said))
+
+
+@dataclass(frozen=True, slots=True)
 class StudyFolder:
     """A study. arms: name -> (mean Q over its cells, cells, mean calls)."""
 
@@ -108,6 +126,7 @@ class Browsed:
 
     folder: Path
     judges: list[SavedJudge] = field(default_factory=list)
+    labels: list[LabelFile] = field(default_factory=list)
     scored: list[ScoredFile] = field(default_factory=list)
     studies: list[StudyFolder] = field(default_factory=list)
     watched: list[WatchedJudge] = field(default_factory=list)
@@ -136,20 +155,20 @@ def browse(folder: Path) -> Browsed:
         raise OptionError(
             f"{folder} is not a folder; name one with saved judges, watch histories, scored files or studies"
         )
-    contents = Browsed(folder)
-    for number, path in enumerate(_files(folder)):
-        if number >= MOST_FILES:
-            contents.notes.append(f"only the first {MOST_FILES:,} files were looked at")
-            break
-        name = path.relative_to(folder).as_posix()
-        try:
-            _take(contents, path, name)
-        except (JudgesmithError, OSError, ValueError, RecursionError) as error:
-            contents.damaged.append((name, " ".join(str(error).split())[:500] or type(error).__name__))
+    contents, files = Browsed(folder), list(itertools.islice(files_in(folder), MOST_FILES + 1))
+    if len(files) > MOST_FILES:
+        contents.notes.append(f"only the first {MOST_FILES:,} files were looked at")
+    for take in (_take, _take_labels):  # which files hold labels is said by the judges
+        for path in files[:MOST_FILES]:
+            name = path.relative_to(folder).as_posix()
+            try:
+                take(contents, path, name)
+            except (JudgesmithError, OSError, ValueError, RecursionError, sqlite3.Error) as error:
+                contents.damaged.append((name, " ".join(str(error).split())[:500] or type(error).__name__))
     return contents
 
 
-def _files(folder: Path) -> Iterator[Path]:
+def files_in(folder: Path) -> Iterator[Path]:
     for here, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         yield from (Path(here) / name for name in sorted(names) if not name.startswith("."))
@@ -169,7 +188,55 @@ def _take(contents: Browsed, path: Path, name: str) -> None:
         if runs := history.read(path):
             contents.watched.append(WatchedJudge(name, tuple(runs)))
     elif (kind == ".jsonl" and '"verdict"' in start) or (kind == ".csv" and _scored_csv(start)):
-        contents.scored.append(_scored(read_scored(path), path, name))
+        contents.scored.append(_scored(scored_rows(path), path, name))
+
+
+def scored_rows(path: Path) -> Scored:
+    """The rows of a scored file, read again only where it changed."""
+    return _read(path, path.stat().st_mtime_ns, path.stat().st_size)
+
+
+@lru_cache(maxsize=16)
+def _read(path: Path, *_: int) -> Scored:
+    return read_scored(path)
+
+
+def _take_labels(contents: Browsed, path: Path, name: str) -> None:
+    origins = {str(judge.said("provenance", "labels", "origin")) for judge in contents.judges}
+    if path.suffix == ".sqlite" and (store := _store(path, name)):
+        contents.labels.append(store)
+    elif path.name in origins and name not in {*(one.path for one in contents.scored), *dict(contents.damaged)}:
+        file = read_file(str(path), None)
+        rows = tuple((row.id, row.source, row.output, row.scores) for row in file.rows)
+        contents.labels.append(LabelFile(name, "preferences" if file.compared else "file of labels", rows))
+
+
+#: How a store of `judgesmith label` says that it is one.
+_STORE = 0x6A6C6162
+_STANDING = """SELECT unit, rater, action, body FROM events WHERE action != 'undo' AND turn = 0
+    AND n NOT IN (SELECT undoes FROM events WHERE undoes IS NOT NULL) ORDER BY n"""
+
+
+def _store(path: Path, name: str) -> LabelFile | None:
+    """Its rows with the answers that stand, the first time that they were shown; None for another database."""
+    db = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=2)
+    try:
+        if db.execute("PRAGMA application_id").fetchone() != (_STORE,):
+            return None
+        kept = db.execute("SELECT key, body FROM units JOIN queue ON unit = key ORDER BY queue.place").fetchall()
+        said: dict[str, dict[str, Any]] = {}
+        for unit, rater, action, body in db.execute(_STANDING):
+            answer = json.loads(body)
+            said.setdefault(unit, {})[rater] = "skipped" if action == "skip" else ", ".join(map(str, answer.values()))
+        (task,) = db.execute("SELECT value FROM meta WHERE name = 'task'").fetchone() or ("{}",)
+    finally:
+        db.close()
+    rows = []
+    for key, body in kept:
+        row = json.loads(body)["row"]
+        text = row.get("output") or "\n—\n".join(str(row.get(f"output_{side}", "")) for side in "ab")
+        rows.append((str(row.get("id", key)), str(row.get("source") or ""), text, said.get(key, {})))
+    return LabelFile(name, f"store of label: {json.loads(task).get('kind', 'score')}", tuple(rows))
 
 
 def _start(path: Path) -> str:
