@@ -29,6 +29,8 @@ _Parsed: TypeAlias = Sequence[tuple[Row, Mapping[str, str]]]
 _Rated: TypeAlias = tuple[int, Row, str | None]
 
 _SHOWN = 5  # problems in one message
+#: What a comparison has beside what it is about, of people's files and of those that `judgesmith score` writes.
+_BESIDE = ("output", "score", "system", "id", "verdict", "judge", "asked", "seen")
 _MOST_CATEGORIES = 20
 
 
@@ -108,7 +110,7 @@ class Sheet:
         for side, letter in zip(made, "ab", strict=True):
             side.setdefault("id", f"{line}-{letter}")
             # A comparison that says nothing of what it is about is a document of its own.
-            if not any(side.get(name) for name in side if name not in ("output", "score", "system", "id")):
+            if not any(side.get(name) for name in side if name not in _BESIDE):
                 side.setdefault("doc_id", f"pair {line}")
         return made
 

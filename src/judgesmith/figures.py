@@ -23,10 +23,12 @@ from .tables import clean, escaped, shortened
 
 #: Colours that people who cannot tell red from green tell apart, also in grey; `--judge1` to `--judge6` of a page.
 SERIES = ("#0067a3", "#c4520a", "#00755a", "#a3447b", "#806000", "#5b5b66")
-#: A page's colours differ between its light and its dark form: a figure is drawn in a stand-in for each.
+#: A page's colours differ between its light and its dark form: a figure is drawn in names that stand for them, and in a
+#: file in those of paper.
 OF_PAGE = ("currentColor", "var(--accent)", "var(--people)", "var(--dim)", "var(--line)",
            *(f"var(--judge{k})" for k in range(1, len(SERIES) + 1)))  # fmt: skip
-INK, JUDGE, PEOPLE, DIM, LINE, *OF_JUDGES = (f"#0102{k:02x}" for k in range(len(OF_PAGE)))
+ON_PAPER = ("#1a1a1a", "#1f5fa8", "#6d6d6d", "#565656", "#d5d5d5", *SERIES)
+INK, JUDGE, PEOPLE, DIM, LINE, *OF_JUDGES = (f"judgesmith {k}" for k in range(len(OF_PAGE)))
 
 
 @contextmanager
@@ -68,9 +70,9 @@ def write_figure(path: Path, drawn: Any) -> None:
     """A figure of matplotlib in the format of the file's name: the same numbers give the same file, whole or not at
     all. Raises OSError."""
     kind = path.suffix.lower().lstrip(".") or "png"
-    buffer = io.BytesIO()
-    with plot_style():
-        drawn.savefig(buffer, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
+    buffer, dated = io.BytesIO(), {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    with plot_style({"pdf.fonttype": 42}):
+        drawn.savefig(buffer, format=kind, dpi=150, metadata=dated.get(kind))
     write_whole(path, buffer.getvalue())
 
 
@@ -90,27 +92,54 @@ _SLIM = [
 ]  # fmt: skip
 
 
-def svg(draw: Callable[[Any], None], width: int, height: int, *, salt: str, titles: Sequence[str] = ()) -> Markup:
-    """A figure of `width` times `height` pixels for a page. draw: draws on the axes. salt: tells the figure from the
-    others of its page. titles: what is said at the artists with the ids `dot-0`, `dot-1`, …"""
+class Drawing(Markup):
+    """A figure of a page, which can be written to a file, too. place: what it draws on axes, and their size."""
+
+    place: tuple[Callable[[Any], None], int, int]
+
+    def write(self, path: Path) -> None:
+        """As SVG or PDF, in colours for paper. Raises OSError."""
+        with _colours(ON_PAPER), plot_style(_STYLE):
+            write_figure(path, _figure(*self.place))
+
+
+_STYLE = {
+    "font.size": 11, "axes.labelsize": 11, "xtick.labelsize": 11, "ytick.labelsize": 11, "text.color": INK,
+    "axes.edgecolor": DIM, "axes.labelcolor": INK, "xtick.color": DIM, "ytick.color": DIM, "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK, "grid.color": LINE, "xtick.major.size": 0, "ytick.major.size": 0, "xtick.minor.size": 0,
+    "text.parse_math": False, "figure.constrained_layout.use": False, "font.family": "sans-serif",
+}  # fmt: skip
+
+
+@contextmanager
+def _colours(values: Sequence[str]) -> Iterator[None]:
+    """What the names of colours stand for meanwhile."""
+    from matplotlib.colors import get_named_colors_mapping
+
+    names = get_named_colors_mapping()
+    for name, value in zip((INK, JUDGE, PEOPLE, DIM, LINE, *OF_JUDGES), values, strict=True):
+        names[name] = value
+    yield
+
+
+def _figure(draw: Callable[[Any], None], width: int, height: int) -> Any:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
-    style = {
-        "svg.fonttype": "none", "svg.hashsalt": salt, "font.size": 11, "axes.labelsize": 11, "xtick.labelsize": 11,
-        "ytick.labelsize": 11, "text.color": INK, "axes.edgecolor": DIM, "axes.labelcolor": INK, "xtick.color": DIM,
-        "ytick.color": DIM, "xtick.labelcolor": INK, "ytick.labelcolor": INK, "grid.color": LINE,
-        "xtick.major.size": 0, "ytick.major.size": 0, "xtick.minor.size": 0, "text.parse_math": False,
-        "figure.constrained_layout.use": False, "font.family": "sans-serif",
-    }  # fmt: skip
-    with plot_style(style), warnings.catch_warnings():
-        made = Figure(figsize=(width / 72, height / 72))
+    made = Figure(figsize=(width / 72, height / 72))
+    FigureCanvasSVG(made)
+    draw(made.add_axes((48 / width, 42 / height, 1 - 60 / width, max(0.1, 1 - 52 / height))))
+    return made
+
+
+def svg(draw: Callable[[Any], None], width: int, height: int, *, salt: str, titles: Sequence[str] = ()) -> Drawing:
+    """A figure of `width` times `height` pixels for a page. draw: draws on the axes. salt: tells the figure from the
+    others of its page. titles: what is said at the artists with the ids `dot-0`, `dot-1`, …"""
+    style = _STYLE | {"svg.fonttype": "none", "svg.hashsalt": salt}
+    with _colours([f"#0102{k:02x}" for k in range(len(OF_PAGE))]), plot_style(style), warnings.catch_warnings():
+        made, buffer = _figure(draw, width, height), io.StringIO()
         made.patch.set_visible(False)
-        FigureCanvasSVG(made)
-        axes = made.add_axes((48 / width, 42 / height, 1 - 60 / width, 1 - 52 / height))
-        axes.patch.set_visible(False)
-        draw(axes)
-        buffer = io.StringIO()
+        made.axes[0].patch.set_visible(False)
         warnings.filterwarnings("ignore", "Glyph")  # the reader's fonts have what ours lack
         made.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
     drawn = buffer.getvalue()
@@ -124,7 +153,9 @@ def svg(draw: Callable[[Any], None], width: int, height: int, *, salt: str, titl
         drawn = drawn.replace(f'<g id="dot-{place}">', f"<g><title>{escaped(title)}</title>", 1)
     drawn = drawn.replace(f'width="{width}pt" height="{height}pt"', f'width="{width}" height="{height}"', 1)
     drawn = drawn.replace("<svg ", '<svg aria-hidden="true" font-size="11" ', 1)
-    return Markup(drawn)  # noqa: S704  # matplotlib escapes the texts, and the titles are escaped above
+    whole = Drawing(drawn)  # matplotlib escapes the texts, and the titles are escaped above
+    whole.place = draw, width, height
+    return whole
 
 
 class Dot(NamedTuple):
@@ -151,7 +182,7 @@ class Dots:
 def plot(
     series: Sequence[Dots], x: str, y: str, *, width: int = 300, height: int = 250, line: str = "",
     logarithmic: bool = False, salt: str = "",
-) -> Markup:  # fmt: skip
+) -> Drawing:  # fmt: skip
     """Dots with intervals. x, y: what the axes are called. line: "diagonal" (x = y), "zero" (y = 0) or none.
     logarithmic: the lower axis, of positive values."""
     known = [dot for one in series for dot in one.dots if math.isfinite(dot.x) and math.isfinite(dot.y)]
@@ -221,17 +252,17 @@ class Estimate(NamedTuple):
     colour: int = 0
 
 
-def forest(groups: Sequence[tuple[str, Sequence[Estimate]]], *, salt: str = "forest", width: int = 640) -> Markup:
+def forest(groups: Sequence[tuple[str, Sequence[Estimate]]], *, salt: str = "forest", width: int = 640) -> Drawing:
     """Values with their intervals below each other, on one axis with a line at 0. groups: with their titles, which may
     be empty. The names are cut; the table beside has them whole."""
     lines: list[tuple[str, Estimate | None]] = []
     for title, estimates in groups:
         lines += [(title, None)] if title else []
         lines += [(one.name, one) for one in estimates if not math.isnan(one.value)]
-    height = 19 * len(lines) + 52
+    height = 19 * len(lines) + 30
 
     def draw(axes: Any) -> None:
-        axes.set_position((210 / width, 42 / height, 1 - 225 / width, 1 - 46 / height))
+        axes.set_position((210 / width, 22 / height, 1 - 225 / width, 1 - 26 / height))
         for place, (_, one) in enumerate(lines):
             if one is None:
                 continue

@@ -116,3 +116,25 @@ def test_every_text_is_escaped(tmp_path: Path) -> None:
 
 def test_the_same_input_gives_the_same_page(text: str, tmp_path: Path) -> None:
     assert written(tmp_path, rows(), "--judge", "mine=verdict.score", "--judge", "far") == text
+
+
+def test_figures_are_written_as_svg_and_pdf_in_colours_of_paper(tmp_path: Path) -> None:
+    kept = []
+    for name in ("one", "two"):
+        written(tmp_path, rows(), "--judge", "mine=verdict.score", "--figures", str(tmp_path / name))
+        kept.append({path.name: path.read_bytes() for path in sorted((tmp_path / name).iterdir())})
+    assert kept[0] == kept[1] and [name for name in kept[0] if name.endswith(".svg")] == [
+        "01-intervals.svg", "02-calibration-mine-overall.svg", "03-systems-mine-overall.svg"
+    ]  # fmt: skip
+    for name, data in kept[0].items():
+        assert data.startswith(b"%PDF-") if name.endswith(".pdf") else b"#1f5fa8" in data and b"var(" not in data
+
+
+def test_preferences_are_compared_within_their_pairs(tmp_path: Path) -> None:
+    pairs = [
+        {"id": f"p{k}", "output_a": f"One thing of {k}", "output_b": f"Another {k}", "winner": "ab"[k % 2],
+         "verdict": {"details": {"a": {"score": 3.0 + k % 3}, "b": {"score": 3.5}}}}
+        for k in range(12)
+    ]  # fmt: skip
+    page = written(tmp_path, pairs)
+    assert "pairwise acc." in page[: page.index("<h2")] and ">pooled<" not in page

@@ -36,7 +36,7 @@ class Evaluate(Command, Config, Model, Rows, Json):
     'auc>=0.8', 'pairwise>=0.6'. All but the last two take the judge's own decisions where scored rows carry them.
 
     With --spans TRUTH: does a judge mark the errors that people marked? Precision, recall and F1 of the spans of a
-    scored file. `judgesmith list options evaluate` has further options.
+    scored file. `judgesmith list options evaluate` has further options, such as --figures FOLDER.
     """
 
     panel: ClassVar[str] = "Start"

@@ -17,4 +17,5 @@ class EvaluateOptions(Limits, EvaluationOptions):
     markdown: Path | None = option(
         None, "Write the agreement, and whether --fail-under passed, as a comment for a pull request."
     )
+    figures: Path | None = option(None, "Write the figures of the report into this folder, as SVG and PDF.")
     min_coverage: float = option(0.95, "Share of rows that need a score to pass --fail-under.", ge=0, le=1)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy
-from markupsafe import Markup
 
 from ..agreement.correlation import Vector
 from ..agreement.meta.evaluation import MetaEvaluation, rows_of
-from ..figures import JUDGE, Dot, Dots, Estimate, forest, plot
+from ..errors import OptionError
+from ..figures import JUDGE, Dot, Dots, Drawing, Estimate, forest, plot
 from ..pages import Figures, Fold, Section
 from ..pages import render as render_page
 from ..tables import Table
@@ -44,12 +46,12 @@ def render(data: Judged, result: MetaEvaluation, notes: Sequence[str], decided: 
     legend += "are several."
     reasons = undefined(result)
     sections = [
-        Section("Agreement", [first, *folds[:main], legend, *_lines(notes, "notes on these numbers")]),
+        Section("Agreement", [first, *folds[:main], legend, *_lines(notes, "note", " on these numbers")]),
         *(Section(f"Decisions: {one.name}", [part for about, table in one.tables() if len(table) for part in
                   (about, table) if part]) for one in decided),
         Section("Intervals", _forest(made[0])),
         *_charts(data, result),
-        Section("Every number", [*folds[main:], *_lines(reasons, "numbers or intervals are undefined")]),
+        Section("Every number", [*folds[main:], *_lines(reasons, "undefined number")]),
         *(Section(table.title, [_fold(f"{len(table)} row{'s'[: len(table) != 1]}", table, about)])
           for about, table in tables_beside(result)),
     ]  # fmt: skip
@@ -59,8 +61,8 @@ def render(data: Judged, result: MetaEvaluation, notes: Sequence[str], decided: 
     )  # fmt: skip
 
 
-def _lines(lines: Sequence[str], what: str) -> list[Fold]:
-    return [Fold(f"{len(lines)} {what}", [list(lines)])] if lines else []
+def _lines(lines: Sequence[str], what: str, more: str = "") -> list[Fold]:
+    return [Fold(f"{len(lines)} {what}{'s'[: len(lines) != 1]}{more}", [list(lines)])] if lines else []
 
 
 def _fold(summary: str, table: Table, about: str = "") -> Fold:
@@ -82,9 +84,27 @@ def _forest(pivot: Pivot) -> list[Any]:
             Figures([(f"Intervals: {pivot.title()}", forest(groups))])]  # fmt: skip
 
 
+def write_figures(folder: Path, data: Judged, result: MetaEvaluation) -> list[Path]:
+    """Every figure of the page as SVG and as PDF. Raises OptionError where the folder cannot be written."""
+    written = list[Path]()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for section in (Section("", _forest(pivots(result)[0])), *_charts(data, result)):
+            parts = [one for part in section.parts for one in (part.parts if isinstance(part, Fold) else [part])]
+            for caption, drawn in (figure for part in parts if isinstance(part, Figures) for figure in part.figures):
+                words = f"{section.title} {caption.split(':')[0]}".lower()
+                name = f"{len(written) // 2 + 1:02}-{re.sub('[^a-z0-9]+', '-', words).strip('-')[:60]}"
+                for kind in ("svg", "pdf"):
+                    written.append(folder / f"{name}.{kind}")
+                    drawn.write(written[-1])  # type: ignore[attr-defined]
+    except OSError as error:
+        raise OptionError(f"--figures {folder} cannot be written: {error.strerror or error}") from None
+    return written
+
+
 # Figures -------------------------------------------------------------------------------------------------------------
 
-Figure = tuple[str, Markup]
+Figure = tuple[str, Drawing]
 
 
 def _charts(data: Judged, result: MetaEvaluation) -> Iterator[Section]:
@@ -124,7 +144,8 @@ def _calibration(data: Judged, result: MetaEvaluation, judge: str, aspect: str) 
     for row in bins:
         half = _half(y[(x >= row["low"] - 1e-9) & (x <= row["high"] + 1e-9)])
         radius, mean = max(2.0, 6.0 * math.sqrt(row["n"] / max(sizes))), row["human"]
-        dots.append(Dot(row["predicted"], mean, mean - half, mean + half, radius, f"n = {row['n']}"))
+        low, high = max(mean - half, min(y)), min(mean + half, max(y))  # Student's t knows no end of a scale
+        dots.append(Dot(row["predicted"], mean, low, high, radius, f"n = {row['n']}"))
     text = f"{min(sizes)} to {max(sizes)}" if min(sizes) < max(sizes) else f"{sizes[0]}{' each' * (len(sizes) > 1)}"
     caption = f"{judge}, {aspect}: {len(sizes)} bin{'s'[: len(sizes) != 1]}, n = {text}"
     axes = ("judge, mean of the bin", "people, mean of the bin")

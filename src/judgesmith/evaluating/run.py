@@ -20,7 +20,7 @@ from .gate import Gate
 from .judges import Wanted, read_judged
 from .live import LiveRun, judge_live, plan_live
 from .options import EvaluateOptions
-from .page import render
+from .page import render, write_figures
 from .sources import Judged
 from .spans import evaluate_spans
 from .tables import agreement_markdown, show
@@ -45,8 +45,11 @@ def run(asked: Evaluate) -> int:
         without_systems=how.without_system, scale=asked.scale, limit=asked.limit, unseen=asked.unseen,
     )  # fmt: skip
     data = read_judged(asked.sources, wanted)
-    if how.levels is None and data.kinds.keys() == data.human.keys() and set(data.kinds.values()) == {"binary"}:
-        how = how.model_copy(update={"levels": ("pooled",)})  # pass and fail are not ordered within documents
+    kinds = set(data.kinds.values()) if data.kinds.keys() == data.human.keys() else set()
+    together = len(set(data.documents)) < len(data.rows)
+    if how.levels is None and (kinds == {"binary"} or (kinds == {"preference"} and together)):
+        # Pass and fail are not ordered within documents, and preferences not between them.
+        how = how.model_copy(update={"levels": ("pooled" if kinds == {"binary"} else "sample",)})
     where = connection_of(ReachOptions(**asked.more("lm")), asked.api_base)
     if how.dry_run:
         planned = plan_live(data, asked.lm, where)
@@ -74,18 +77,21 @@ def run(asked: Evaluate) -> int:
     written = [path for path in made if path is not None]
     for path in written:
         write_output(path, made[path]())
+    drawn = write_figures(how.figures, data, result) if how.figures is not None else []
     if asked.as_json:
         passed = None if gate is None else {"gate": gate.text, "passed": not reasons, "reasons": reasons}
         print_json(
             result.to_dict()
             | {"notes": notes, "origin": data.origin, "rows": len(data.rows), "gate": passed}
             | {"decisions": [one.to_dict() for one in decided]}
-            | {"live": [one.to_dict() for one in live]}
+            | {"figures": list(map(str, drawn)), "live": [one.to_dict() for one in live]}
         )
     else:
         _tell(data, result, notes, live, decided)
         for path in written:
             out.print(f"Wrote {escape(str(path))}")
+        if how.figures is not None:
+            out.print(f"Wrote {len(drawn)} files of figures to {escape(str(how.figures))}")
     if gate is not None:
         line = f"FAILED {gate.text}: {'; '.join(reasons)}" if reasons else f"passed {gate.text}"
         err.print(clean(line), markup=False, soft_wrap=True, style="red" if reasons else "green")
