@@ -39,6 +39,8 @@ from .seen import marks
 
 #: With fewer held-out groups an interval over groups says next to nothing.
 FEW_GROUPS = 8
+#: The objectives that measures of raw scores are.
+MEASURED = {"auc": "auc", "pairwise_accuracy": "pairwise"}
 #: Raw scores, scores on the user's scale, human ratings and groups of some rows.
 Judged = tuple[Vector, Vector, Vector, Sequence[str]]
 
@@ -125,7 +127,7 @@ class Findings:
             difference=(gap.value, gap.low, gap.high, gap.p),
             surface=surface,
             readings=next((r.weights for r in self.final.refined if r.weights), ()),
-            decisions=self._decisions(),
+            decisions=self._decisions(heldout),
             way=self._way(),
             sureness=self._how_sure(),
             folds=self.folds,
@@ -271,7 +273,7 @@ class Findings:
         way = way_to_rater(self.percents, table, documents=[row.group for row in self.rows], seed=self.seed)
         return {"raters": raters} | {name: json_number(value) for name, value in asdict(way).items()}
 
-    def _decisions(self) -> dict[str, Any] | None:
+    def _decisions(self, heldout: AgreementValue) -> dict[str, Any] | None:
         """Agreement of decisions on the held-out rows, each decided by the cuts of its own part."""
         if self.labels.kind == "score":
             return None
@@ -284,7 +286,8 @@ class Findings:
         for name, measure in self._measures(usable, rows, units).items():
             count = int(units.max(initial=-1)) + 1
             (estimate,) = estimates_of(measure, count, [measure.within], rounds=1000, confidence=0.95, seed=self.seed)
-            figures[name] = {key: json_number(value) for key, value in asdict(estimate).items()}
+            found = heldout if MEASURED.get(name) == self.objective.name else estimate  # one number has one interval
+            figures[name] = {key: json_number(getattr(found, key)) for key in asdict(estimate)}
         return figures
 
     def _measures(self, usable: NDArray[np.intp], rows: Sequence[Row], units: Codes) -> dict[str, Bounded]:

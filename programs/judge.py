@@ -16,7 +16,7 @@ from dspy.predict.parameter import Parameter
 from dspy.utils.exceptions import AdapterParseError
 
 from .. import parts
-from ..errors import ArtifactError, CallError, JudgesmithError, OptionError
+from ..errors import ArtifactError, CallError, JudgesmithError, NoScoreError, OptionError
 from ..rows import human_score, roles_of
 from ..signatures.judging import ExplainScore
 from ..signatures.values import Criterion, Item, Scale, Verdict
@@ -428,6 +428,20 @@ class Judge(Quiet):
         model cannot be used at all.
         """
         return engine.run(self.averdict(self._item("score", source, output, context, reference, columns)))
+
+    def passed(self, source: Any = "", output: Any = None, **more: Any) -> bool:
+        """Whether an output passes, by a judge that was compiled from pass and fail. more: as in `score`.
+
+        Raises NoScoreError for a call that failed, which is no fail, and OptionError for another judge.
+        """
+        if self.decision is None or not self.decision.binary:
+            raise OptionError(
+                "this judge was not compiled from pass and fail; compare its score with a bar of your own"
+            )
+        verdict = self.score(source, output, **more)
+        if verdict.passed is None:
+            raise NoScoreError(verdict.failure or "there is no score")
+        return verdict.passed
 
     async def ascore(
         self, source: Any = "", output: Any = None, *, context: Any = None, reference: Any = None, **columns: Any

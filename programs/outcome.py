@@ -89,8 +89,8 @@ MOST_CATEGORIES = 20
 @dataclass(frozen=True, slots=True)
 class Decision:
     """Categories, worst first, and where each after the first begins, in raw percent. The cuts increase, not always
-    strictly: a category whose cut is that of the next one is never chosen. binary: the two categories are fail and
-    pass, whatever they are called."""
+    strictly: a category that no score reaches is one with the next one that a score does. binary: the two categories
+    are fail and pass, whatever they are called."""
 
     __pydantic_config__: ClassVar[ConfigDict] = CLOSED
 
@@ -113,16 +113,33 @@ class Decision:
         return bisect_right(self.cuts, percent)
 
     def category(self, percent: float) -> str:
-        return self.names[self.place(percent)]
+        """The category's name, or the names of all that are one with it: "4 stars or 5 stars"."""
+        return " or ".join(next(names for last, names in self.merged() if self.place(percent) <= last))
+
+    def merged(self) -> list[tuple[int, list[str]]]:
+        """(last place, names) of what scores tell apart, worst first; fail and pass stay apart."""
+        made, names, ends = list[tuple[int, list[str]]](), list[str](), (*self.cuts, math.inf)
+        for place, (name, end) in enumerate(zip(self.names, ends, strict=True)):
+            begin = max(0.0, ends[place - 1]) if place else 0.0
+            names = [*names, name]
+            if self.binary or (begin < end and begin <= 100):
+                made, names = [*made, (place, names)], []
+        return [*made[:-1], (len(self.names) - 1, made[-1][1] + names)]
 
     def passed(self, percent: float) -> bool | None:
         """Whether it passes; None where there are categories and not pass and fail."""
         return bool(self.place(percent)) if self.binary else None
 
     def __str__(self) -> str:
-        parts = zip(self.names[1:], self.cuts, (*self.cuts[1:], math.inf), strict=True)
-        cuts = (f"{name} from {cut:.1f}" if cut < after else f"{name} never" for name, cut, after in parts)
-        return f"{self.names[0]}, {', '.join(cuts)} of 100"
+        (first, worst), *others = self.merged()
+        parts, before = [" or ".join(worst)], first
+        for last, names in others:
+            cut = self.cuts[before]
+            parts.append(f"{' or '.join(names)} " + (f"from {cut:.1f}" if cut <= 100 else "never"))
+            before = last
+        one = [names for _, names in self.merged() if len(names) > 1]
+        said = f" (no score tells apart {'; '.join(map(', '.join, one))})" if one else ""
+        return f"{', '.join(parts)} of 100{said}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ def test_a_score_a_bool_or_feedback_as_dspy_asks() -> None:
     assert judged("Explanation: x\nScore: 75").metric(output="answer")(ROW, SAID, trace=[]) is True  # the only input
     passes = js.judge("It is polite.", pass_fail=True, lm=Forward(lambda _: "Explanation: x\nScore: 40"))
     assert passes.metric(output="answer")(ROW, SAID, trace=[]) is False
+    assert passes.passed("Why?", "Because.") is False
     assert dspy.Evaluate(devset=[ROW] * 3, metric=metric, display_progress=False)(lambda **_: SAID).score == 75
 
 
@@ -36,6 +37,11 @@ def test_a_failed_call_is_no_bad_answer() -> None:
     assert metric(ROW, dspy.Prediction(answer="c"), trace=[]) is False
     assert "gave no score" in metric(ROW, dspy.Prediction(answer="d"), None, "p").feedback
     assert judge.metric(output="answer", failed=0.3)(ROW, dspy.Prediction(answer="e")) == 0.3
+    fails = js.judge("It is polite.", pass_fail=True, lm=Forward(lambda _: "I cannot say."))
+    with pytest.raises(NoScoreError):  # a failed call is no fail
+        fails.passed(output="f")
+    with pytest.raises(OptionError, match="not compiled from pass and fail"):
+        judge.passed(output="f")
     with pytest.raises(NoScoreError):
         judge.metric(output="answer", failed="raise")(ROW, dspy.Prediction(answer="f"))
 

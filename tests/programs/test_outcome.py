@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 import judgesmith as js
 from judgesmith.errors import ArtifactError, OptionError
-from judgesmith.programs.outcome import SLOPE, BradleyTerry, Calibration
+from judgesmith.programs.outcome import SLOPE, BradleyTerry, Calibration, Decision
 from judgesmith.signatures.values import Scale
 from judgesmith.testing.scripted import MakeScripted
 
@@ -123,3 +124,24 @@ def test_a_judge_is_asked_which_of_two(scripted: MakeScripted, tmp_path: Path) -
     assert turned.winner == "b" and turned.b == pytest.approx(0.75)
     empty = judge.prefer("s", a="", b="Another.")
     assert empty.winner is None and math.isnan(empty.a) and empty.verdicts[0].failure
+
+
+@pytest.mark.parametrize(
+    ("cuts", "said", "categories"),
+    [
+        ((20, 40, 60, 80), "1, 2 from 20.0, 3 from 40.0, 4 from 60.0, 5 from 80.0 of 100", "12345"),
+        ((20, 62.5, 62.5, 62.5), "1, 2 from 20.0, 3 or 4 or 5 from 62.5 of 100 (no score tells apart 3, 4, 5)",
+         ("1", "2", "2", "3 or 4 or 5", "3 or 4 or 5")),
+        ((0, 0, 50, 101), "1 or 2 or 3, 4 or 5 from 50.0 of 100 (no score tells apart 1, 2, 3; 4, 5)",
+         ("1 or 2 or 3", "1 or 2 or 3", "1 or 2 or 3", "4 or 5", "4 or 5")),
+    ],
+)  # fmt: skip
+def test_categories_that_no_score_tells_apart_are_one(cuts: Any, said: str, categories: Any) -> None:
+    decision = Decision(tuple("12345"), tuple(map(float, cuts)))
+    assert str(decision) == said
+    assert [decision.category(percent) for percent in (0, 20, 49, 79, 100)] == list(categories)
+
+
+def test_fail_and_pass_stay_apart() -> None:
+    assert str(Decision(("fail", "pass"), (100.000001,), binary=True)) == "fail, pass never of 100"
+    assert Decision(("fail", "pass"), (0.0,), binary=True).category(0) == "pass"

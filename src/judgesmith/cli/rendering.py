@@ -65,7 +65,7 @@ def show_report(report: CompileReport, judge: Judge, *, shown: Sequence[str] = (
         f"{number(report.uncalibrated_error)} before."
     )
     if report.decisions is not None:
-        out.print(_decisions(report.decisions, judge), markup=False)
+        out.print(_decisions(report.decisions, judge, report.heldout.by.name), markup=False)
     if (way := report.way) and way["value"] is not None:
         ends = f"[{way['low']:.0%}, {way['high']:.0%}]" if way["low"] is not None else "(no interval)"
         out.print(f"{way['value']:.0%} {ends} of the way from guessing to one human rater.", markup=False)
@@ -99,15 +99,18 @@ _MEASURES = {
 }  # fmt: skip
 
 
-def _decisions(figures: Mapping[str, Any], judge: Judge) -> str:
-    """How far decisions agree with people's on the held-out rows, and where categories begin."""
+def _decisions(figures: Mapping[str, Any], judge: Judge, objective: str) -> str:
+    """How far decisions agree with people's on the held-out rows, and where categories begin. What the table says
+    already, the objective, is left out."""
+    from ..optimizers.findings import MEASURED
+
     lines = [
         f"{name} {number(of['value'])} [{number(of['low'])}, {number(of['high'])}]"
         for key, name in _MEASURES.items()
-        if (of := figures.get(key))
+        if MEASURED.get(key) != objective and (of := figures.get(key))
     ]
-    cuts = f" Raw score: {judge.decision}." if judge.decision is not None else ""
-    return f"Decisions on {figures['n']} held-out rows: {', '.join(lines)}.{cuts}"
+    cuts = [f"Raw score: {judge.decision}."] if judge.decision is not None else []
+    return " ".join([f"Decisions on {figures['n']} held-out rows: {', '.join(lines)}."] * bool(lines) + cuts)
 
 
 def _how_sure(sure: Mapping[str, Any], judge: Judge) -> str:

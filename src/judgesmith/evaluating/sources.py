@@ -240,15 +240,17 @@ def own_categories(
             continue
         names = {folded(name): float(place) for place, name in enumerate(marks.names)}
         binary = joined.kinds[aspect] == "binary"
-        places = np.array([names.get(folded(word), math.nan) if word else math.nan for word, _ in said])
+        # Categories that no score tells apart are one, "4 stars or 5 stars", and count as the best of them.
+        words = [(folded(word), folded(str(word).rpartition(" or ")[2])) if word else ("", "") for word, _ in said]
+        places = np.array([names.get(word, names.get(last, math.nan)) for word, last in words])
         if binary:  # a judge may call pass and fail otherwise than these people do
             other = [float(passed) if passed is not None else math.nan for _, passed in said]
             places = np.where(np.isnan(places), other, places)
         if not np.isnan(places).all():
             joined.decided.setdefault(judge, {})[aspect] = places
-        elif words := list(dict.fromkeys(str(word) for word, _ in said if word)):
+        elif other_words := list(dict.fromkeys(str(word) for word, _ in said if word)):
             joined.notes.append(
-                f"{judge} has the categories {some(words)}, human ratings of {aspect!r} {some(marks.names)}: "
+                f"{judge} has the categories {some(other_words)}, human ratings of {aspect!r} {some(marks.names)}: "
                 "its scores are compared"
             )
 
