@@ -216,10 +216,10 @@ def _shown(
 ) -> Shown:
     verdict = Verdict.failed("there is no verdict in this row") if data is None else _verdict(data, row.output)
     aspect = _words((data or {}).get("aspect")) or _words(record.get("aspect"))
-    flags = (record.get(name) is True for name in ("defer", "seen"))
+    deferred, seen = (record.get(name) is True for name in ("defer", "seen"))
     details = (data or {}).get("details")
     shades = tuple(_shades(details.get("surprise") if isinstance(details, Mapping) else None, row.output))
-    return Shown(row, anchor, verdict, human, aspect, _words(record.get("judge")), *flags, shades)
+    return Shown(row, anchor, verdict, human, aspect, _words(record.get("judge")), deferred, seen, shades)
 
 
 def _verdict(data: Mapping[str, Any], output: str = "") -> Verdict:

@@ -11,6 +11,7 @@ from urllib.parse import quote, urlencode
 
 from markupsafe import Markup
 
+from ..cli.rendering import objective_label
 from ..figures import Estimate, forest
 from ..pages import Figures, Fold, Section, moment
 from ..pages import render as render_page
@@ -40,9 +41,15 @@ def render(contents: Browsed, target: Path | None = None) -> str:
               "studies": contents.studies, "watched judges": contents.watched,
               "damaged files": contents.damaged}  # fmt: skip
     about = ", ".join(f"{name}: {len(several)}" for name, several in counts.items())  # type: ignore[arg-type]
-    estimates = [Estimate(one.path, *one.agreement(), one.agreement("zero_shot")[0]) for one in contents.judges]
-    drawn = [one for one in estimates if not math.isnan(one.value)]
-    figures = Figures([("Agreement of each judge with its interval; ring: zero-shot", forest([("", drawn)]))])
+    drawn: dict[str, list[Estimate]] = {}
+    for one in contents.judges:
+        if not math.isnan(one.agreement()[0]):
+            estimate = Estimate(one.path, *one.agreement(), one.agreement("zero_shot")[0])
+            drawn.setdefault(_measure(one), []).append(estimate)
+    figures = Figures([
+        (f"{name} of each judge with its interval; ring: zero-shot", forest([("", of)], salt=name))
+        for name, of in drawn.items()
+    ])  # fmt: skip
     sections = [
         Section("Judges", [
             "Agreement with people on held-out rows as each judge's file says it, by its own objective: numbers of "
@@ -68,6 +75,11 @@ def render(contents: Browsed, target: Path | None = None) -> str:
     return render_page(title, sections, about=[about], notes=contents.notes, lead="" if some else empty)
 
 
+def _measure(judge: SavedJudge) -> str:
+    """What a judge's agreement is: Q, AUC, kappa by rank."""
+    return objective_label(judge.said("provenance", "objective"))
+
+
 def _judges(contents: Browsed, to: Callable[..., str]) -> Table:
     before = {other.path: one.path for one, other, _ in contents.diffs()}
     numbers = [Column("agreement", ".2f"), Column("zero-shot", ".2f")]
@@ -82,7 +94,7 @@ def _judges(contents: Browsed, to: Callable[..., str]) -> Table:
             Cell(one.path, note=one.mark, href=to("judges", a=before.get(one.path, one.path), b=one.path)),
             _told(one.said("program", "kind")),
             _told(one.said("lm", "model") or "–"), _told(aspect or "–"),
-            Cell(*one.agreement(), title=signature, href=_labels_of(contents, one, to)),
+            Cell(*one.agreement(), note=_measure(one), title=signature, href=_labels_of(contents, one, to)),
             one.agreement("zero_shot")[0], cost[0], " + ".join(cost[1:]) if one.said("provenance", "cost") else "–",
             moment(_told(one.said("provenance", "created"))),
             Cell("; ".join(watched), warn=any(line.startswith("alarm") for line in watched),
