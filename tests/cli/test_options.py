@@ -77,6 +77,7 @@ def test_an_option_reaches_its_part_and_no_other(kind: str, tmp_path: Path, monk
         (["--method", "g-eval", "--temperature", "0.5"], "Write method.temperature or lm.temperature"),
         (["--varaint", "fine"], "Possible options: --variant, --variants"),
         (["--max-demos"], "requires an argument"),
+        (["--scale", "1,5", "x"], "it takes two values, --scale LOW HIGH"),
         (["--candidates", "-1"], "candidates: Input should be greater than or equal to 0; got '-1'"),
     ],
 )

@@ -289,6 +289,9 @@ class _Built(TyperCommand):
         except UsageError as error:
             if near := getattr(error, "possibilities", None):
                 error.possibilities = [name for name in near if "." not in name][:3]
+            param: Any = getattr(error, "param", None)
+            if getattr(param, "nargs", 1) == 2:
+                error.message = f"it takes two values, {param.opts[0]} {param.metavar}"
             raise
         return rest
 

@@ -50,7 +50,9 @@ class Compile(Command, Aspect, Preset, Model, Rows, Json):
         metavar="COLUMN",
     )
     aspect: str | None = flag(None, "Which score, where rows have several. mean:A,B,… is the mean of several.")
-    scale: tuple[float, float] | None = flag(None, "Lowest and highest score; inferred if not given.")
+    scale: tuple[float, float] | None = flag(
+        None, "Lowest and highest score; inferred if not given.", metavar="LOW HIGH"
+    )
     heldout: str = flag("0.25", "Share of rows held out, or a file of other labels.", coerce_numbers_to_str=True)
     optimizer: str | None = flag(
         None,

@@ -28,7 +28,7 @@ class New(Command, Aspect, Preset, Model):
     )
     pass_fail: bool = flag(False, "Pass or fail instead of a score; passes from the middle of the model's own scale.")
     output: Path = flag(Path("judge.json"), "Where the judge is saved.", "-o", "--output")
-    scale: tuple[float, float] | None = flag(None, "Lowest and highest score; 1 5 for a sentence.")
+    scale: tuple[float, float] | None = flag(None, "Lowest and highest score; 1 5 for a sentence.", metavar="LOW HIGH")
 
     @classmethod
     def catalogue(cls, given: Mapping[str, Any]) -> Catalogue:

@@ -60,7 +60,9 @@ class Evaluate(Command, Config, Model, Rows, Json):
         "Repeatable; the verdicts of `judgesmith score` are found where not given.",
         metavar="[NAME=]COLUMN|FILE.json",
     )
-    scale: tuple[float, float] | None = flag(None, "Lowest and highest score of people; inferred if not given.")
+    scale: tuple[float, float] | None = flag(
+        None, "Lowest and highest score of people; inferred if not given.", metavar="LOW HIGH"
+    )
     limit: int | None = flag(None, "Only the first rows.", ge=1)
     unseen: bool = flag(False, "Leave out, for all judges, the rows that one of them was compiled from.")
     level: list[str] = flag([], "pooled, sample or system. Repeatable; all that the rows allow where not given.")

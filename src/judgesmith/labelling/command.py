@@ -30,7 +30,7 @@ class Label(Command, Rows, Json):
         "`judgesmith evaluate --spans`) or verdicts (are a judge's error spans and explanations right?).",
         metavar="KIND",
     )
-    scale: tuple[float, float] | None = flag(None, "Worst and best score; default 1 5.")
+    scale: tuple[float, float] | None = flag(None, "Worst and best score; default 1 5.", metavar="LOW HIGH")
     categories: str | None = flag(None, "Their words, worst first: bad,ok,good.", metavar="WORDS")
     aspect: list[str] = flag([], "What is rated, for example coherence. Repeatable: a question each.", metavar="NAME")
     why: bool = flag(False, "Ask why after every answer; without it a reason can be given, too.")

@@ -35,7 +35,9 @@ class Distill(Command, Preset, Rows, Json):
     )
     synthetic: Path | None = flag(None, "Examples that `judgesmith synthesize` wrote; human ratings count more.")
     aspect: str | None = flag(None, "Which score, where rows have several.")
-    scale: tuple[float, float] | None = flag(None, "Lowest and highest score; inferred if not given.")
+    scale: tuple[float, float] | None = flag(
+        None, "Lowest and highest score; inferred if not given.", metavar="LOW HIGH"
+    )
     heldout: str = flag("0.25", "Share of rows held out, or a file of other labels.", coerce_numbers_to_str=True)
     library_aspect: str | None = flag(
         None, "The aspect of the library that the score stands for (`judgesmith list aspects`).", "--as",
