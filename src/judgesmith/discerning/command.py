@@ -102,6 +102,8 @@ class Discern(Command, Preset, Model, Rows, Json):
             perturbations |= written_perturbations(None if how.dry_run else open_model(how.writer, where))
         known = [*perturbations, *(kind.name for kind in WRITTEN)]
         weights = None if how.weights is None else read_weights(how.weights, known, how.metric_names)
+        if Path(self.judge).is_file() and not self.judge.endswith(".json") and source.endswith(".json"):
+            raise OptionError(f"the judge comes first: judgesmith discern {source} {self.judge}")
         texts = read_texts(source, columns=self.roles(), n=self.n, seed=how.seed, how=how)
         chosen = find_perturbations(self.perturb or ["all"], perturbations, texts.task)
         with quiet():
