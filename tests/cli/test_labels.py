@@ -26,7 +26,7 @@ def test_what_was_understood_is_said_in_one_block(cli: Any) -> None:
     for part in (
         "10 rows of google_form.csv, overall on 1..5 (said by the column's name)", "left out, no rating: rows 4, 9",
         "12 rows in the file, 10 of them labels", "score = 'Rating (1-5)'",
-        "texts without a role, which the judge is not shown: 'Timestamp', 'Comments'",
+        "texts without a role, which the judge is not shown: 'Timestamp'", "rationale = 'Comments'",
     ):  # fmt: skip
         assert part in " ".join(said.split())
 
