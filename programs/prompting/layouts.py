@@ -413,11 +413,11 @@ class CriteriaListLayout(Layout):
         )
 
     def grammar(self, inputs: Mapping[str, Any]) -> str:
-        cited = ' ", \\"comments\\": \\"" ([0-9]{1,3} (", " [0-9]{1,3}){0,7})? "\\""' if inputs.get("cites") else ""
+        cited = '"\\", \\"comments\\": \\"" ([0-9]{1,3} (", " [0-9]{1,3}){0,7})? ' if inputs.get("cites") else ""
         return (
             'root ::= "{\\"criteria\\": [" entry (", " entry){3,9} "]}"\n'
-            'entry ::= "{\\"name\\": \\"" name "\\", \\"definition\\": \\"" [A-Z] [^"\\\\\\n]{15,120} "\\""'
-            f'{cited} "}}"\n'
+            'entry ::= "{\\"name\\": \\"" name "\\", \\"definition\\": \\"" [A-Z] [^"\\\\\\n]{15,120} '
+            f'{cited}"\\"}}"\n'
             "name ::= [A-Za-z] [A-Za-z -]{2,30}"
         )
 
