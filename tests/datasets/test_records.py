@@ -5,10 +5,13 @@ import pickle
 
 import numpy as np
 import pytest
+from tables import cases
 
 from judgesmith.datasets import Labels, Row
 from judgesmith.datasets.records import Columns, as_text, infer_scale, merge_groups, read_ratings
 from judgesmith.errors import LabelsError, OptionError
+
+CASES = cases(__file__)
 
 
 def row(number: int, source: str = "s", output: str = "o", **rest: object) -> Row:
@@ -61,27 +64,7 @@ def test_joining_groups_is_transitive() -> None:
 
 
 class TestColumns:
-    @pytest.mark.parametrize(
-        ("names", "expected"),
-        [
-            (["source", "output"], {"source": "source", "output": "output"}),
-            (["Article", "SUMMARY"], {"source": "Article", "output": "SUMMARY"}),
-            (["text", "summary"], {"source": "text", "output": "summary"}),  # text is what was summarised
-            (["text"], {"output": "text"}),  # and here it is all there is
-            (["prompt", "text"], {"source": "prompt", "output": "text"}),
-            (["history", "response", "knowledge"], {"source": "history", "output": "response", "context": "knowledge"}),
-            (["input", "history", "response"], {"source": "input", "output": "response", "context": "history"}),
-            (["output", "response"], {"output": "output"}),  # the role's own name goes first
-            (
-                ["Model Name", "answer", "gold-answer"],
-                {"system": "Model Name", "output": "answer", "reference": "gold-answer"},
-            ),
-            (
-                ["input_id", "group", "id", "hypothesis"],
-                {"doc_id": "input_id", "group": "group", "id": "id", "output": "hypothesis"},
-            ),
-        ],
-    )
+    @pytest.mark.parametrize(("names", "expected"), CASES["roles"])
     def test_roles_are_found_by_name(self, names: list[str], expected: dict[str, str]) -> None:
         assert Columns.find(names, "f", scores_needed=False).texts == expected
 
@@ -94,17 +77,7 @@ class TestColumns:
             "source": "User question", "output": "Bot reply", "reference": "expected answer",
         }  # fmt: skip
 
-    @pytest.mark.parametrize(
-        ("names", "chosen", "said"),
-        [
-            ("article document summary", {},
-             "columns 'article' and 'document' could each be the source; say which with --columns source=NAME"),
-            ("a b", {"output": "x"}, "there is no column 'x' for the output; the columns are: a, b"),
-            ("a", {"outptu": "a"}, "there is no role 'outptu'; the roles are id, output"),
-            ("a b", {}, "no column for the output text; the columns are: a, b; name it with --columns output=NAME"),
-            ("output label rating", {}, "columns 'label' and 'rating' could each be the score"),
-        ],
-    )  # fmt: skip
+    @pytest.mark.parametrize(("names", "chosen", "said"), CASES["unfound"])
     def test_what_cannot_be_found(self, names: str, chosen: dict[str, str], said: str) -> None:
         with pytest.raises((LabelsError, OptionError), match=said):
             Columns.find(names.split(), "f.csv", chosen=chosen)
@@ -118,28 +91,11 @@ class TestColumns:
         assert Columns.find(["output", "label", "rating"], "f", scores_needed=False).aspects == {}
         assert Columns.find(["output", "label", "score"], "f").aspects == {"overall": ("score", ())}
 
-    @pytest.mark.parametrize(
-        ("record", "scores", "ratings"),
-        [
-            ({"score": 4}, {"overall": 4.0}, {}),
-            ({"score": [4, 5, 3]}, {"overall": 4.0}, {"overall": (4.0, 5.0, 3.0)}),  # (4 + 5 + 3) / 3
-            ({"score": "[4, 5]"}, {"overall": 4.5}, {"overall": (4.0, 5.0)}),
-            ({"score": {"ann": 2, "bob": 3}}, {"overall": 2.5}, {"overall": (2.0, 3.0)}),
-            ({"score": "{'ann': 2, 'bob': 3}"}, {"overall": 2.5}, {"overall": (2.0, 3.0)}),  # as pandas writes it
-            ({"rater_1": 1, "rater_2": "2"}, {"overall": 1.5}, {"overall": (1.0, 2.0)}),
-            ({"annotator 1": 1, "annotator 2": None, "annotator 3": 2}, {"overall": 1.5}, {"overall": (1.0, 2.0)}),
-            ({"score_1": 1, "score_2": 4}, {"overall": 2.5}, {"overall": (1.0, 4.0)}),
-            ({"score": 3, "rater_1": 1, "rater_2": 4}, {"overall": 3.0}, {"overall": (1.0, 4.0)}),  # adjudicated
-            ({"scores": {"a": 1, "b": 2.5}}, {"a": 1.0, "b": 2.5}, {}),
-            ({"scores": '{"a": 1, "b": null}'}, {"a": 1.0}, {}),
-            ({"scores": {"a": [1, 2], "b": {"r": 3, "q": 4}}}, {"a": 1.5, "b": 3.5}, {"a": (1, 2), "b": (3, 4)}),
-            ({"scores": [1, 2]}, {"overall": 1.5}, {"overall": (1.0, 2.0)}),
-            ({"scores.flow": 1, "score_tone": 2}, {"flow": 1.0, "tone": 2.0}, {}),
-        ],
-    )
+    @pytest.mark.parametrize(("record", "scores", "ratings"), CASES["shapes"])
     def test_scores_in_every_shape(self, record: dict, scores: dict, ratings: dict) -> None:  # type: ignore[type-arg]
         made, problems = Columns.find(["output", *record], "f").row({"output": "o", **record}, 1)
-        assert (dict(made.scores), dict(made.ratings), problems) == (scores, ratings, {})
+        assert (dict(made.scores), problems) == (scores, {})
+        assert {name: list(each) for name, each in made.ratings.items()} == ratings
 
     def test_ids_are_derived_where_none_are_given(self) -> None:
         columns = Columns.find(["source", "output"], "f", scores_needed=False)
@@ -179,15 +135,6 @@ class TestCells:
         assert why in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("values", "rows", "scale"),
-    [
-        ([0, 1], 8, (0, 1)), ([0.2, 0.9], 8, (0, 1)),
-        ([1, 3], 8, (1, 5)),  # eight rows do not show that nobody would give a 4
-        ([1, 3], 30, (1, 3)), ([1, 2.9], 30, (1, 5)), ([1.3, 4.7], 8, (1, 5)), ([0, 4], 8, (0, 5)),
-        ([1, 6], 30, (1, 6)), ([1, 6], 29, (1, 7)), ([2, 9], 8, (1, 10)), ([0, 9], 8, (0, 10)),
-        ([3, 98.7], 8, (0, 100)), ([3, 14], 8, (3, 14)), ([-25, 0], 8, (-25, 0)), ([0, 101], 8, (0, 101)),
-    ],
-)  # fmt: skip
-def test_infer_scale(values: list[float], rows: int, scale: tuple[float, float]) -> None:
-    assert infer_scale(np.array(values, dtype=float), rows) == scale
+@pytest.mark.parametrize(("values", "rows", "scale"), CASES["scales"])
+def test_infer_scale(values: list[float], rows: int, scale: list[float]) -> None:
+    assert infer_scale(np.array(values, dtype=float), rows) == tuple(scale)

@@ -12,6 +12,7 @@ import pytest
 from json_places import at, places, put
 from judges import whole
 from parrot import parrot
+from tables import cases
 
 from judgesmith.errors import ArtifactError, JudgesmithError
 from judgesmith.programs import artifact
@@ -23,51 +24,15 @@ from judgesmith.programs.models.names import LISTED, check_chosen, is_listed, re
 from judgesmith.programs.models.transport import Request
 from judgesmith.programs.openlgauge.judge import OpeNLGauge
 
-_ORDINARY = """
-openai/gpt-4o-mini openai/ft:gpt-4o-mini-2024-07-18:my-org::9aBc openai/meta-llama/Llama-3.1-8B-Instruct
-anthropic/claude-3-5-haiku-20241022 gemini/gemini-2.0-flash groq/llama-3.3-70b-versatile groq/openai/gpt-oss-120b
-mistral/mistral-large-latest deepseek/deepseek-chat together_ai/meta-llama/Llama-3-70b-chat-hf xai/grok-3
-openrouter/google/gemma-3-27b-it:free openrouter/auto azure/my-gpt-4o ollama_chat/llama3.1:8b ollama/qwen2.5:0.5b
-ollama_chat/hf.co/bartowski/Llama-3.2-3B-Instruct-GGUF:Q4_K_M local/qwen2.5-0.5b hosted_vllm/Qwen/Qwen2.5-7B-Instruct
-lm_studio/qwen2.5-7b fireworks_ai/accounts/fireworks/models/llama-v3p1-8b-instruct cohere/command-r-plus
-bedrock/anthropic.claude-3-5-sonnet-20240620-v1:0 bedrock/us.meta.llama3-1-8b-instruct-v1:0
-bedrock/converse/amazon.nova-lite-v1:0 gpt-4o-mini o3-mini claude-3-5-haiku-20241022
-"""
-ORDINARY = _ORDINARY.split()
-FORBIDDEN = (
-    "bedrock/agentcore/arn:aws:bedrock-agentcore:evil.example/:1:runtime/x",
-    "bedrock/us-west-2/anthropic.claude-v2", "bedrock/arn:aws:bedrock:us-east-1:123456789012:imported-model/x",
-    "huggingface/https://evil.example/x", "petals/evil/model", "vllm/evil/model", "sagemaker/evil", "azure_ai/evil",
-    "azure/mistral-large-latest", "custom_openai/x", "openai/../x", "openai/x?y", "openai/user:pw@evil.example/x",
-    "gguf:/etc/shadow", "gguf:x.gguf", "local/../../etc/shadow", "command-r", "GPT-4o", "",
-)  # fmt: skip
+CASES = cases(__file__)
+
+ORDINARY = CASES["ordinary"]
+FORBIDDEN = CASES["forbidden"]
 #: What may stand for a host, an account, a region or a path inside a name; P is the provider.
-_CRAFTED = """
-P/evil.example P/evil.example/x P/evil.example:8080/x P/evil.example:8080 P/x@evil.example P/user:pw@evil.example/x
-P/@evil.example P//evil.example P/https://evil.example/x P/https:evil.example P/x/https://evil.example P/10.9.8.7
-P/10.9.8.7:80/x P/us-west-2/x P/evil.example#/x P/evil.example?x P/x/../../evil.example P/../evil.example P/1234567890
-P/arn:aws:sagemaker:evil.example/:1:endpoint/x P/agentcore/arn:aws:bedrock-agentcore:evil.example/:1:runtime/x
-P/agent/arn:aws:x:evil.example/:1:x/x P/invoke/arn:aws:x:evil.example/:1:x/x P/converse/evil.example/x P/responses/x
-P/anthropic.evil.example P/us.anthropic.claude-v2:1 P/accounts/evil.example/models/x P/x:evil.example
-P/evil.example/bedrock/agentcore P/bedrock/agentcore/arn:aws:bedrock-agentcore:evil.example/:1:runtime/x
-P/huggingface/https://evil.example P/petals/evil/x P/litellm_proxy/evil.example P/o_series/x
-P/gpt.evil.example P/o1.evil.example
-"""
-CRAFTED = _CRAFTED.split()
+CRAFTED = CASES["crafted"]
 OWN = "own-server.example"
 #: The host, or what it ends with, by provider; those of the user's own settings are OWN.
-HOSTS: dict[str, str | None] = {
-    "anthropic": "api.anthropic.com", "bedrock": "bedrock-runtime.us-east-1.amazonaws.com",
-    "cerebras": "api.cerebras.ai", "codestral": "codestral.mistral.ai", "dashscope": "dashscope.aliyuncs.com",
-    "deepinfra": "api.deepinfra.com", "deepseek": "api.deepseek.com", "fireworks_ai": "api.fireworks.ai",
-    "gemini": "generativelanguage.googleapis.com", "github": "models.inference.ai.azure.com", "groq": "api.groq.com",
-    "local": None,  # a catalog of files, looked up by name
-    "mistral": "api.mistral.ai", "moonshot": "api.moonshot.ai", "nvidia_nim": "integrate.api.nvidia.com",
-    "openai": "api.openai.com", "openrouter": "openrouter.ai", "perplexity": "api.perplexity.ai",
-    "sambanova": "api.sambanova.ai", "together_ai": "api.together.ai", "xai": "api.x.ai", "zai": "api.z.ai",
-    **dict.fromkeys(("azure", "hosted_vllm", "llamafile", "lm_studio", "ollama", "ollama_chat"), OWN),
-    **dict.fromkeys(("cohere", "cohere_chat"), "api.cohere.com"),
-}  # fmt: skip
+HOSTS: dict[str, str | None] = CASES["hosts"]
 
 
 @pytest.mark.parametrize("name", ORDINARY)
