@@ -71,13 +71,14 @@ def typos(text: str, degree: Degree, rng: random.Random, material: Material) -> 
         if i - 1 in spoilt or i + 1 in spoilt or i in spoilt:  # else one slip could undo another
             continue
         spoilt.add(i)
-        made[i] = _slip(text, i, rng, made)
+        made[i] = slip(text, i, rng, made)
     if len(spoilt) < k:  # errors no longer fit side by side: a very dense major
         raise Unperturbable(f"only {len(spoilt)} typing errors fit into it, and {k} are asked for")
     return "".join(made)
 
 
-def _slip(text: str, i: int, rng: random.Random, made: list[str]) -> str:
+def slip(text: str, i: int, rng: random.Random, made: list[str]) -> str:
+    """What stands in place of character i after a typing error; one that swaps two characters changes `made`, too."""
     character = text[i]
     near = QWERTY.get(character.lower(), "")
     kinds = ["double", "leave out", *(["slip", "slip", "insert"] if near else [])]

@@ -1,9 +1,10 @@
 """Pairwise comparison: whether an output is better than, worse than or similar to another one, as probabilities.
 
 The material and the two outputs are asked about in one prompt, whose answer is one word. With log-probabilities one
-call gives the probabilities of all words; a model without them is asked several times. A form asks about the output in
-one place (the second, in yes-no-first the first), whichever of the two is judged, so that with both orders a liking
-for a place and a liking for a word cancel out.
+call gives the probabilities of all words, and a further one that of a word of several tokens, to which it holds the
+model; a model without them is asked several times. A form asks about the output in one place (the second, in
+yes-no-first the first), whichever of the two is judged, so that with both orders a liking for a place and a liking for
+a word cancel out.
 
 Source: "Direct-Scoring NLG Evaluators Can Use Pairwise Comparisons Too" (§2.2, §4). Prompts are ours.
 """
@@ -113,12 +114,14 @@ class Comparison:
         return math.sqrt(max(0.0, variance) / (self.answers - 1))
 
 
-def word_probabilities(reply: Reply, start: int, words: Sequence[str]) -> tuple[tuple[float, ...], float]:
+def word_probabilities(
+    reply: Reply, start: int, words: Sequence[str], *, whole: bool = False
+) -> tuple[tuple[float, ...], float]:
     """The probabilities of `words` at character `start` of an answer, made to add up to 1, and their share before.
 
     A word's surface forms are added up: any case, with a leading space or its marks in tokenizers (Ġ, ▁), with
-    punctuation, or its first sub-word. That is the softmax over the logarithms of the three sums. Zeros with a share
-    of 0 where the reply has no log-probabilities there.
+    punctuation, or (unless `whole`) its first sub-word. That is the softmax over the logarithms of the three sums.
+    Zeros with a share of 0 where the reply has no log-probabilities there.
     """
     token = token_at(reply, start)
     sums = [0.0] * len(words)
@@ -130,7 +133,7 @@ def word_probabilities(reply: Reply, start: int, words: Sequence[str]) -> tuple[
             fits = [
                 i
                 for i, word in enumerate(words)
-                if word.lower() == piece or (len(piece) >= least and word.lower().startswith(piece))
+                if word.lower() == piece or (not whole and len(piece) >= least and word.lower().startswith(piece))
             ]
             if len(fits) == 1 and not math.isnan(logprob):
                 sums[fits[0]] += math.exp(min(logprob, 0.0))
@@ -205,12 +208,15 @@ class ComparisonLayout(Layout):
         return f"Score: {demo['score']:.0f} of 100"
 
     def form(self, inputs: Mapping[str, Any]) -> Form:
-        return Form(choice("", self.words))
+        return Form(choice("", [inputs["word"]] if inputs.get("word") else self.words))
 
     def max_tokens(self, inputs: Mapping[str, Any]) -> int:
         return 24 if self.sampled else 8
 
     def read(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
+        if inputs.get("word"):  # the tokens of the only answer, each after those before it
+            logps = [dict(t.alternatives).get(t.text, math.nan) for t in reply.tokens or () if t.text.strip()]
+            return Read({"probability": math.exp(sum(logps)) if logps else math.nan})
         text = without_thoughts(reply.text)
         stated = said_word(text, self.words)
         strict = text.strip().rstrip(".").lower() in {word.lower() for word in self.words}
@@ -218,7 +224,10 @@ class ComparisonLayout(Layout):
             place = stated[1] if stated else len(text) - len(text.lstrip())
             odds, share = word_probabilities(reply, place, self.words)
             if share >= LEAST_SHARE:
-                return Read({"comparison": _comparison(odds, share)}, repaired=not strict)
+                values: dict[str, Any] = {"comparison": _comparison(odds, share), "token": token_at(reply, place)}
+                odds, share = word_probabilities(reply, place, self.words, whole=True)
+                values["whole"] = [p * share for p in odds]
+                return Read(values, repaired=not strict)
         if stated is None:
             return Read({}, problem=f"no {', '.join(self.words)} in the answer: {' '.join(text.split())[:120]!r}")
         odds = tuple(float(i == stated[0]) for i in range(len(self.words)))
@@ -327,8 +336,7 @@ class PairwiseComparer(Evaluator):
 
     async def _asked(self, inputs: Mapping[str, Any], lm: LanguageModel) -> Comparison:
         if not self.samples:
-            answer = await self.predict.ask(listing(lm) if lm.embedded else lm, inputs)
-            compared = _compared([answer])
+            compared = await self._read(inputs, listing(lm) if lm.embedded else lm)
             return self._count(compared, inputs) if self.counted else compared
         read, lost, cost = await drawn_answers(
             self.predict, lm, inputs, self.samples, temperature=self.temperature, trial=self.trial
@@ -338,6 +346,27 @@ class PairwiseComparer(Evaluator):
             return compared
         note = f"{lost} of {self.samples} sampled answers could not be read"
         return replace(compared, usage=compared.usage + cost, notes=(*compared.notes, note))
+
+    async def _read(self, inputs: Mapping[str, Any], lm: LanguageModel) -> Comparison:
+        """By the probabilities of whole words: the model is held to each that is several tokens, in a further call."""
+        answer = await self.predict.ask(lm, inputs)
+        compared, words = _compared([answer]), WORDS[self.form]
+        if "whole" not in answer.read.values:
+            return compared
+        found, listed = [*answer.read.values["whole"]], dict(answer.read.values["token"].alternatives)
+        apart = [word for word in words if word not in listed]
+        if not (await lm.capabilities()).grammar:
+            cut = [word for word in apart if any(word.lower().startswith(_letters(text) or "-") for text in listed)]
+            note = f"the first token was read, which does not spell {' and '.join(cut)} to its end"
+            return replace(compared, notes=(*compared.notes, note)) if cut else compared
+        for word in apart:
+            held = await self.predict.ask(lm, {**inputs, "word": word})
+            found[words.index(word)] += held.read.values["probability"]
+            compared = replace(compared, usage=compared.usage + held.usage)
+        if not (share := sum(found)) >= LEAST_SHARE:  # or NaN
+            return compared
+        better, worse, *similar = (p / share for p in found)
+        return replace(compared, better=better, worse=worse, similar=sum(similar), share=min(share, 1.0))
 
     def _count(self, odds: Comparison, inputs: Mapping[str, Any]) -> Comparison:
         """What `counted` answers would have said that come with these odds. The same trial and texts draw the same."""

@@ -12,16 +12,18 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from pydantic import field_validator
 
-from ...errors import CallError, OptionError
-from ...parts import option
+from ...errors import CallError, JudgesmithError, OptionError
+from ...likeness import same_row
+from ...parts import option, plugin
 from ...signatures.values import Details, Item, Usage, Verdict
 from ..aspects import Aspect, Task
 from ..models.lm import Connection, LanguageModel, language_model
 from ..models.transport import Message
+from ..prompting.predict import Unreadable
 from ..registry import judges
 from .comparison import ComparingJudge, Comparison, settled
 from .references import ReferenceStore, reference_key, reference_store
@@ -83,7 +85,7 @@ class PairwiseDirectScorer(ComparingJudge):
     Options: `judgesmith list methods pairwise-direct`.
 
     writer: the model that writes references, or its name. references: the store; default the one that all judges of
-    this process share. An output's own `reference` is not shown: the graded references take its place.
+    this process share. An output's own `reference` is shown only as a rung of a ladder (option grading).
 
     Source: Direct-Scoring NLG Evaluators Can Use Pairwise Comparisons Too.
     """
@@ -105,6 +107,13 @@ class PairwiseDirectScorer(ComparingJudge):
             0, "The references' length, best the median of real outputs; 0: usual for the family.", ge=0, le=2000
         )
         writer: str = option("", "The model that writes the references, if not the judge's own.")
+        grading: Literal["written", "perturbed"] = option(
+            "written",
+            "Where the references come from: written by the model (the paper's way), or perturbed: copies of the row's "
+            "reference, else of one text that the writer writes, with up to 60 % of the words perturbed; never of the "
+            "judged output itself. trial draws which.",
+            added=True,
+        )
 
         @field_validator("family")
         @classmethod
@@ -150,7 +159,7 @@ class PairwiseDirectScorer(ComparingJudge):
         return int(self.levels) * self.calls_a_comparison()
 
     def calls_per_document(self) -> int:
-        return int(self.levels)
+        return self.target().levels
 
     def meet(self, aspect: str, items: Sequence[Item]) -> None:
         self.choose(words=self.words or length_guide([item.output for item in items]))
@@ -171,11 +180,12 @@ class PairwiseDirectScorer(ComparingJudge):
         return self._store
 
     def target(self) -> Target:
-        """What the writer's prompt says. `knowledge` may have been changed since this judge was made."""
+        """What the writer's prompt says; of a ladder only the best is written. `knowledge` may have been changed since
+        this judge was made."""
         criteria = self.knowledge.criteria
         return Target(
             self.family, self.knowledge.description, self.aspect, criteria[0].definition if criteria else "",
-            self.low, self.high, self.words, self.levels,
+            self.low, self.high, self.words, self.levels if self.grading == "written" else 1,
         )  # fmt: skip
 
     def _writing_model(self, lm: LanguageModel) -> LanguageModel:
@@ -187,11 +197,42 @@ class PairwiseDirectScorer(ComparingJudge):
         return self._writer
 
     async def areferences(self, item: Item, lm: LanguageModel) -> tuple[ReferenceSet, Usage]:
-        """The references of an item's document, written if they are not there. Raises CallError."""
+        """The references of an item: its document's, written if they are not there, or a ladder. Raises CallError."""
+        return await (self._written if self.grading == "written" else self._ladder)(item, lm)
+
+    async def _written(self, item: Item, lm: LanguageModel) -> tuple[ReferenceSet, Usage]:
         model = self._writing_model(lm)
         prompt = self.target().fingerprint(self.writer.predict.signature.instructions)
-        key = reference_key(item, self.aspect, prompt, self.levels, model.name)
+        key = reference_key(item, self.aspect, prompt, self.target().levels, model.name)
         return await self.store.get_or_write(key, lambda: self.writer.awrite(item, self.target(), model))
+
+    async def _ladder(self, item: Item, lm: LanguageModel) -> tuple[ReferenceSet, Usage]:
+        """Perturbed copies of the best output at hand: the row's reference, else a text written once a document. Of the
+        judged output, or nearly it, they are where nothing else is there, and then without the unperturbed one."""
+        usage, why = Usage(), "what was written is the judged one, or too short"
+        copies = self._copies(item.reference or "", item)
+        if self.levels not in copies:
+            try:
+                written, usage = await self._written(item, lm)
+                copies = self._copies(written.outputs[1], item)
+            except Unreadable as error:
+                usage, why = error.usage, str(error)
+        if self.levels in copies:
+            return ReferenceSet(self.levels, copies, {}), usage
+        if not (copies := self._copies(item.output, item)):
+            raise Unreadable(f"every text at hand is too short for {self.levels} degrees of perturbation", (), usage)
+        return ReferenceSet(self.levels, copies, {self.levels: f"no other output is at hand: {why}"}), usage
+
+    def _copies(self, text: str, judged: Item) -> dict[int, str]:
+        """Perturbed copies of a text by level, none of one too short; of the judged output all but the unperturbed."""
+        made = plugin("ladders", self.grading)
+        try:
+            copies = dict(enumerate(made(text, self.levels, seed=self.trial), start=1))
+        except JudgesmithError:
+            return {}
+        if same_row(judged.source, text, judged.source, judged.output):
+            del copies[self.levels]
+        return copies
 
     # -- judging
 
@@ -252,7 +293,7 @@ class PairwiseDirectScorer(ComparingJudge):
         writing = self.writer.inputs(item, self.target(), 1)
         return {
             "comparer (once a level)": self.comparison_prompt(item, "(a reference that the writer wrote)"),
-            "writer (once a document, the worst level; the others follow)": self.writer.predict.messages(writing),
+            f"writer (once a document, level 1 of {self.target().levels})": self.writer.predict.messages(writing),
         }
 
 

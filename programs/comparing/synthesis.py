@@ -19,7 +19,6 @@ from typing import Any
 
 import dspy
 
-from ...errors import CallError
 from ...likeness import folded
 from ...signatures.values import Item, Usage
 from ...signatures.writing import WriteReference
@@ -28,7 +27,7 @@ from ..models.transport import Reply
 from ..prompting import answers
 from ..prompting.answers import without_thoughts
 from ..prompting.layouts import Layout, Read, block
-from ..prompting.predict import Evaluator, JudgePredict, answer_of, called, carrying
+from ..prompting.predict import Evaluator, JudgePredict, Unreadable, answer_of, called, carrying
 from .comparison import sampled
 
 #: Raise it with any change of the prompts here: references of another version are written again.
@@ -105,8 +104,8 @@ class ReferenceSet:
 
 
 def writing_order(levels: int) -> list[int]:
-    """The worst, the best, then always the middle between two that exist: 1, 5, 3, 2, 4. levels: at least 2."""
-    order, gaps = [1, levels], [(1, levels)]
+    """The worst, the best, then always the middle between two that exist: 1, 5, 3, 2, 4; the best alone for one."""
+    order, gaps = sorted({1, levels}), [(1, levels)]
     while gaps:
         low, high = gaps.pop(0)
         if high - low > 1:
@@ -138,7 +137,7 @@ class WritingLayout(Layout):
                 f"Write a new {noun} whose {name} lies half-way between these two: clearly better than the worse one, "
                 "clearly not as good as the better one. Do not copy either of them."
             )
-        elif values["level"] == 1:
+        elif values["level"] < target.levels:
             how = f", such that {target.low}" if target.low else ""
             asked = f"Write a {noun} whose {name} is as bad as it can be{how}. It must still be a {noun}."
         else:
@@ -177,7 +176,7 @@ class ReferenceWriter(Evaluator):
         }  # fmt: skip
 
     async def awrite(self, item: Item, target: Target, lm: LanguageModel) -> tuple[ReferenceSet, Usage]:
-        """All levels of one document, with what that cost. Raises CallError, with `usage`, where the worst or the best
+        """All levels of one document, with what that cost. Raises Unreadable, with `usage`, where the worst or the best
         could not be written: nothing lies between one text."""
         texts = {"source": item.source, "context": item.context, "group": item.group}
         written: tuple[ReferenceSet, Usage] = answer_of(await self.acall(**texts, target=target, lm=lm))
@@ -192,7 +191,7 @@ class ReferenceWriter(Evaluator):
         group: str | None = None,
         lm: str | LanguageModel | Any | None = None,
     ) -> dspy.Prediction:
-        """`outputs`: texts by level, and `left_out`: why others are missing. Raises CallError as `awrite` does."""
+        """`outputs`: texts by level, and `left_out`: why others are missing. Raises Unreadable as `awrite` does."""
         item, model = Item("", source, context, None, group), called(lm if lm is not None else self.predict.lm)
         outputs: dict[int, str] = {}
         left_out: dict[int, str] = {}
@@ -206,9 +205,8 @@ class ReferenceWriter(Evaluator):
             if fault is None:
                 outputs[level] = text
             elif not between:
-                error = CallError(f"{model.name} could not write reference {level} of {target.levels}: {fault}")
-                error.usage = usage  # type: ignore[attr-defined]
-                raise error
+                what = f"{model.name} could not write reference {level} of {target.levels}: {fault}"
+                raise Unreadable(what, (text,), usage)
             else:
                 left_out[level] = fault
         outputs, left_out = dict(sorted(outputs.items())), dict(sorted(left_out.items()))

@@ -37,7 +37,7 @@ ROUNDING = 0.01
 
 @dataclass(frozen=True, slots=True)
 class TokenChoice:
-    """One generated token and the most likely tokens at its place with their natural-log probabilities."""
+    """One generated token, and with it the most likely tokens at its place, with their natural-log probabilities."""
 
     text: str
     alternatives: tuple[tuple[str, float], ...]
@@ -133,8 +133,11 @@ def read_reply(data: Any) -> Reply:
 
 
 def _token(listed: Any) -> TokenChoice:
-    alternatives = []
-    for other in listed.get("top_logprobs") or ():
+    """A token with the likeliest ones at its place, and itself with its own probability where it is not among them."""
+    alternatives: list[tuple[str, float]] = []
+    likeliest = listed.get("top_logprobs") or ()
+    unlisted = likeliest and all(other.get("token") != listed["token"] for other in likeliest)
+    for other in (*likeliest, listed) if unlisted and listed.get("logprob") is not None else likeliest:
         logprob, text = other["logprob"], other.get("token")
         if type(logprob) is float and -math.inf < logprob <= 0.0 and type(text) is str and text.isascii():
             alternatives.append((text, logprob))  # nearly all of them, and there are hundreds in an answer

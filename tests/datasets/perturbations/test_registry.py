@@ -1,6 +1,7 @@
 """Perturbations: every one changes what it says and nothing else, by the seed, or leaves the text out and says why."""
 
 import re
+from contextlib import suppress
 from itertools import pairwise
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from judgesmith.datasets.perturbations.attacks import REQUEST
 from judgesmith.datasets.perturbations.facts import names
+from judgesmith.datasets.perturbations.ladder import perturbed_copies
 from judgesmith.datasets.perturbations.registry import (
     PERTURBATIONS,
     Amounts,
@@ -246,3 +248,22 @@ def test_perturbations_by_name_degree_and_group() -> None:
 def test_a_wrong_name_is_said(name: str, said: str) -> None:
     with pytest.raises(OptionError, match=said):
         find_perturbations([name])
+
+
+def test_of_four_copies_0_5_25_and_60_percent_of_the_words_are_perturbed() -> None:
+    text = " ".join(f"word{n}" for n in range(100))
+    copies = perturbed_copies(text, 4)
+    # .6·(1, (2/3)^2.25, (1/3)^2.25, 0)
+    assert [Change.between(text, one).words for one in copies] == pytest.approx([0.60, 0.24, 0.05, 0], abs=0.02)
+    assert perturbed_copies(text, 4) == copies != perturbed_copies(text, 4, seed=1)
+    assert [len(perturbed_copies(t, 4)) for t in ("Four words are enough.", "橋は五月まで閉まっている。")] == [4, 4]
+    with pytest.raises(Unperturbable):
+        perturbed_copies("Too short.", 4)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.text(max_size=200), st.integers(2, 9), st.integers(0, 3))
+def test_perturbed_copies_differ_and_end_with_the_text(text: str, levels: int, seed: int) -> None:
+    with suppress(Unperturbable):
+        copies = perturbed_copies(text, levels, seed=seed)
+        assert (copies[-1], len({" ".join(one.split()) for one in copies})) == (text, levels)

@@ -224,3 +224,21 @@ def test_a_demonstration_is_an_example_with_its_score() -> None:
     for item, other in ((Item("Own.", "It.", group="d2"), "Else."), (ITEM, "Demo text.")):
         alone = comparer.predict.messages(comparer.inputs(item, other), group=item.group)
         assert "Score: 80" not in alone[0]["content"]
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_the_tokens_of_a_word_are_multiplied_where_a_model_can_be_held_to_it(scripted: Any, held: bool) -> None:
+    def answer(request: Any) -> Reply:
+        if request.grammar == 'root ::= ("Worse")':
+            tokens = [TokenChoice("W", (("W", math.log(0.25)),)), TokenChoice("orse", (("orse", math.log(0.8)),))]
+            return Reply("Worse", (*tokens, TokenChoice("", (("", -1.2),))))
+        return chosen({"Better": 0.5, "W": 0.25, " Worse": 0.05, "Similar": 0.1})
+
+    lm, transport = scripted(answer, logprobs=True, grammar=held)
+    got = compare(PairwiseComparer(), lm)
+    # Worse: .25·.8 + .05 = .25 of .85. By the first token alone the W is lost, since it may begin any word.
+    share, worse = (0.85, 0.25) if held else (0.65, 0.05)
+    assert (got.better, got.worse, got.similar) == pytest.approx((0.5 / share, worse / share, 0.1 / share))
+    assert (got.share, got.usage.calls) == (pytest.approx(share), 1 + held)
+    assert len({str(request.messages) for request in transport.requests}) == 1
+    assert got.notes == (() if held else ("the first token was read, which does not spell Worse to its end",))

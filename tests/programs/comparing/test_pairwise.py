@@ -2,6 +2,7 @@
 
 import math
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -282,3 +283,33 @@ def test_an_aspect_of_the_library_brings_its_words() -> None:
     shown = own.previews(Item("An output.", "A source."))
     assert "wit: It makes one smile." in shown["comparer (once a level)"][0]["content"]
     assert any("reply whose wit" in m[-1]["content"] for m in shown.values())
+
+
+GIVEN = "The old bridge over the Tarn is closed until the first of May, says the mayor of the town."
+WRITTEN = "A text of which somebody else is the author, and which is long."
+
+
+@pytest.mark.parametrize(
+    ("reference", "output", "written", "best"),
+    [
+        (GIVEN, "One output.", "", GIVEN), (GIVEN, GIVEN.lower(), WRITTEN, WRITTEN), (None, "One.", WRITTEN, WRITTEN),
+        ("No.", "Too short a reference.", WRITTEN, WRITTEN), (None, GIVEN, GIVEN, None), (GIVEN, GIVEN, "", None),
+        ("No.", "Yes.", "", "nothing"),
+    ],
+)  # fmt: skip
+def test_the_best_output_at_hand_is_never_the_judged_one(
+    scripted: Any, tmp_path: Path, reference: str | None, output: str, written: str, best: str | None
+) -> None:
+    lm, transport = scripted(lambda r: written if "as good as" in str(r.messages) else "Similar", logprobs=True)
+    judge = scorer(tmp_path, lm, grading="perturbed", levels=4, order="both")
+    verdict = judge.score("D.", output, reference=reference)
+    if best == "nothing":
+        assert "too short for 4 degrees" in (verdict.failure or "")
+        return
+    asked = "".join(text for r in transport.requests if "Output 2" in (text := r.messages[-1]["content"]))
+    seen = set(re.findall(r"<output>\n(.*)\n</output>", asked))
+    # Without another text: its own perturbed copies, and no unperturbed one.
+    assert len(seen) == (5 if best else 4) and {output, best or output} <= seen
+    assert ("level 4 has no reference: no other output" in str(verdict.notes)) == (best is None)
+    assert (verdict.percent, verdict.usage.calls) == (pytest.approx(50.0), len(transport.requests))
+    assert best != GIVEN or len(transport.requests) == 8 == judge.calls_per_row()  # nothing was written

@@ -66,6 +66,12 @@ def test_the_request_is_what_openai_documents_without_a_key_too(serve: MakeServe
     assert server.headers[1].startswith("POST /v1/chat/completions ")
 
 
+def test_a_token_that_is_not_among_the_likeliest_is_listed_with_its_own_probability() -> None:
+    listed = [{"token": "W", "logprob": -9.5, "top_logprobs": [{"token": "B", "logprob": -0.1}]}]
+    reply = read_reply({"choices": [{"message": {"content": "W"}, "logprobs": {"content": listed}}]})
+    assert reply.tokens == (TokenChoice("W", (("B", -0.1), ("W", -9.5))),)
+
+
 def test_logprobs_grammar_and_schema_are_asked_for_in_their_forms(serve: MakeServer) -> None:
     server = serve()
     schema = {"type": "object"}

@@ -1,0 +1,48 @@
+"""Copies of a text perturbed in known shares of its words: graded references whose order nobody has to judge."""
+
+from __future__ import annotations
+
+import random
+import re
+
+from .base import Unperturbable, letters, split_space
+from .rules import slip
+
+#: The share of words perturbed in the worst copy, and how steeply it falls: with four levels .6, .24, .05 and 0.
+MOST, STEEP = 0.6, 2.25
+
+
+def perturbed_copies(text: str, levels: int, *, seed: int = 0) -> list[str]:
+    """The text in `levels` degrees of perturbation, the worst first, the text itself last.
+
+    Of the perturbed words a third each is left out, misspelt, and replaced by another word of the text. What a copy
+    perturbs, every worse one perturbs too. Where a script has no spaces, letters stand for words. Raises Unperturbable.
+    """
+    parts = re.findall(r"\S+\s*|^\s+", text)
+    if 10 * len(parts) < len(text):
+        parts = list(text)
+    places = [i for i, part in enumerate(parts) if letters(part)]
+    rng = random.Random(f"ladder|{seed}|{text}".encode("utf-8", "backslashreplace"))  # bytes: lone surrogates
+    rng.shuffle(places)
+    made, copies, done = list(parts), [text], 0
+    for level in range(levels - 1, 0, -1):
+        share = MOST * ((levels - level) / (levels - 1)) ** STEEP
+        count = max(round(share * len(places)), done + 1)
+        for number in range(done, min(count, len(places))):
+            made[places[number]] = _perturbed(parts, places[number], rng, number % 3 == 2) if number % 3 else ""
+        copies.append("".join(made))
+        done = count
+    if len({" ".join(copy.split()) for copy in copies}) < levels:
+        raise Unperturbable(f"{len(places)} words are too few for {levels} degrees of perturbation, or much alike")
+    return copies[::-1]
+
+
+def _perturbed(parts: list[str], i: int, rng: random.Random, replaced: bool) -> str:
+    """What stands in place of part i: another part's word, where there is one, or itself misspelt."""
+    word, space = split_space(parts[i])
+    others = [other for part in parts if letters(other := split_space(part)[0]) and other.lower() != word.lower()]
+    if replaced and others:
+        return rng.choice(others) + space
+    made, at = list(word), rng.choice(letters(word))
+    made[at] = slip(word, at, rng, made)
+    return "".join(made) + space
