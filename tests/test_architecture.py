@@ -202,7 +202,7 @@ def test_a_module_imports_only_what_its_room_may() -> None:
         ("signatures.new", "from ..programs.models import lm"), ("programs.new", "from ..optimizers import front"),
         ("programs.new", "from ..datasets import records"), ("programs.new", "def f():\n    from .. import cli"),
         ("programs.models.new", "from .. import judge"), ("datasets.new", "from ..signatures import values"),
-        ("agreement.new", "from ..programs import judge"), ("scoring.new", "from ..serving import jobs"),
+        ("agreement.new", "from ..programs import judge"), ("scoring.new", "from ..serving import service"),
         ("optimizers.new", "from ..scoring import scoring"), ("reports.new", "from ..experiments import studies"),
     ],
 )  # fmt: skip

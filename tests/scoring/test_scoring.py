@@ -72,11 +72,11 @@ def test_scores_are_explained_on_request(server: Any, cli: Any, rows_file: Rows,
     for before, after in zip(lines(plain), lines(out), strict=True):
         assert before["verdict"]["score"] == after["verdict"]["score"]
         assert after["verdict"]["explanation"] == "Written by openai/fake after the score: It is plain and short."
-    refused(cli(*asked, "-o", out), "out.jsonl was scored with --explain", "--overwrite")
-    refused(cli(*asked, "-o", plain, "--explain"), "plain.jsonl was scored without --explain")
+    cli(*asked, "-o", out).refused_at_once("out.jsonl was scored with --explain", "--overwrite")
+    cli(*asked, "-o", plain, "--explain").refused_at_once("plain.jsonl was scored without --explain")
     assert cli(*asked, "-o", out, "--explain").json["resumed"] == 3
-    refused(cli(*asked, "--explain", "--batch"), "--explain", "--batch")
-    refused(cli(*asked, "--explain", "--lm", "none"), "needs a model that writes", "--lm")
+    cli(*asked, "--explain", "--batch").refused_at_once("--explain", "--batch")
+    cli(*asked, "--explain", "--lm", "none").refused_at_once("needs a model that writes", "--lm")
 
 
 # -- going on ---------------------------------------------------------------------------------------------------------

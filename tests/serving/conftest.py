@@ -39,9 +39,6 @@ class Running:
         self.key = {"Authorization": found[2]} if found[2] else {}
         self.http = httpx.Client(base_url=found[1], timeout=60, headers=self.key)
 
-    def job(self, rows: bytes) -> httpx.Response:
-        return self.http.post("/v1/jobs", content=rows, headers={"Content-Type": "application/x-ndjson"})
-
     def score(self, output: str, **more: Any) -> httpx.Response:
         return self.http.post("/v1/score", json={"source": "s", "output": output} | more)
 
@@ -95,7 +92,6 @@ def asking(server: Any, fake: Any, judge_file: Path, tmp_path: Path) -> Callable
     """asking(coroutine): what it gives, called with a client of a service in this process whose model answers."""
     from judgesmith.serving.app import application
     from judgesmith.serving.gate import Hosts
-    from judgesmith.serving.jobs import Jobs
     from judgesmith.serving.service import Bounds, Service
 
     server.answer = fake.judging(lambda ask: 7)
@@ -104,7 +100,7 @@ def asking(server: Any, fake: Any, judge_file: Path, tmp_path: Path) -> Callable
         judge = open_judge(judge_file, None, Connection(server.base, cache=False, attempts=1))
         service = Service({"judge": judge}, Bounds(**bounds))
         service.judges["judge"].problem = problem
-        app = application(service, Jobs(service, tmp_path / "jobs"), keys=(KEY,), hosts=Hosts(8000), log=False)
+        app = application(service, keys=(KEY,), hosts=Hosts(8000), log=False)
 
         async def asked() -> Any:
             transport = httpx.ASGITransport(app, raise_app_exceptions=False)

@@ -1,7 +1,6 @@
 """What gets in to a server of judges, and what gets out: pages of other sites, keys, kinds of bodies, words of a
 provider, full disks, broken HTTP, workers that do not start."""
 
-import errno
 import json
 import os
 import signal
@@ -44,8 +43,8 @@ def test_only_programs_that_know_address_and_key_get_in(asking: Any) -> None:
                 if status in (403, 421):
                     for path in ("/healthz", "/readyz", "/v1/judges", "/openapi.json"):
                         assert (await http.get(path, headers=headers)).status_code == status
-        for path, status in (("/v1/jobs", 415), ("/v1/score/many", 415)):
-            assert (await http.post(path, content=ROW, headers={"Content-Type": "text/plain"})).status_code == status
+        typed = {"Content-Type": "text/plain"}
+        assert (await http.post("/v1/score/many", content=ROW, headers=typed)).status_code == 415
         for path, status in (("/healthz", 200), ("/readyz", 200), ("/v1/judges", 401), ("/metrics", 401)):
             assert (await http.get(path, headers={"Authorization": ""})).status_code == status
 
@@ -85,23 +84,6 @@ def test_reasons_are_in_words_of_ours() -> None:
     assert brief("openai/m does not answer any more: 10 calls")[0] == "model_unreachable"
     assert brief("no score in the answer: 'r001' (asked twice)")[0] == "unreadable"
     assert brief(SECRET) == ("no_score", "the row has no score")
-
-
-def test_a_job_is_refused_while_its_model_is_down_and_where_the_disk_is_full(
-    asking: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def ask(http: httpx.AsyncClient) -> tuple[int, str]:
-        answer = await http.post("/v1/jobs", content=ROW, headers={"Content-Type": "application/x-ndjson"})
-        return answer.status_code, answer.json()["error"]["code"]
-
-    assert asking(ask, problem="openai/m: the connection failed: x") == (503, "not_ready")
-
-    def full(*_: Any) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    assert asking(ask) == (507, "disk_full")
-    assert list((tmp_path / "jobs").iterdir()) == []
 
 
 def test_numbers_and_bodies_have_bounds_and_what_breaks_is_one_line(

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Container
 from contextlib import asynccontextmanager
 from typing import Any
 
 import orjson
-from fastapi import FastAPI, Query, Request, Response
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from .. import __version__
 from ..signatures.values import Verdict
 from .forms import ManyIn, RowIn, ScoreIn, unreadable
-from .gate import JOBS, NDJSON, SCORE, Gate, Scope, error, refusal
-from .jobs import Jobs
+from .gate import NDJSON, SCORE, Gate, Scope, error, refusal
 from .reasons import brief, for_client, logged
 from .service import Refused, Served, Service
 
@@ -33,16 +31,14 @@ def answer(row: RowIn, served: Served, verdict: Verdict | Refused) -> dict[str, 
 
 
 def application(
-    service: Service, jobs: Jobs, *, keys: tuple[str, ...], hosts: Container[str], log: bool = True
+    service: Service, *, keys: tuple[str, ...], hosts: Container[str], log: bool = True
 ) -> Callable[..., Any]:
     """The ASGI application of a service. keys: one of them has to come with each request. hosts: what `Host` may be."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         await service.start()
-        jobs.start()
         yield
-        await asyncio.to_thread(jobs.stop)
         await service.close()
 
     app = FastAPI(
@@ -51,7 +47,6 @@ def application(
     )  # fmt: skip
     _routes_of_state(app, service)
     _routes_of_scores(app, service)
-    _routes_of_jobs(app, jobs)
 
     @app.exception_handler(Refused)
     async def refused(_: Request, problem: Refused) -> Response:
@@ -120,36 +115,6 @@ def _routes_of_scores(app: FastAPI, service: Service) -> None:
                 service.release(left)
 
         return StreamingResponse(lines(), media_type=NDJSON)
-
-
-def _routes_of_jobs(app: FastAPI, jobs: Jobs) -> None:
-    rows = {"requestBody": {"required": True, "content": {NDJSON: {"schema": {"type": "string"}}}}}
-
-    @app.post(JOBS, status_code=202, openapi_extra=rows)
-    async def begin(request: Request, judge: str | None = None) -> Response:
-        """Rows to be judged in the background, a line of JSON each. Answers with the job's id and where its status and
-        results are."""
-        about = await jobs.accept(request.stream(), judge)
-        request.scope["judgesmith"] |= {"judge": about["judge"], "rows": about["rows"]}
-        return JSONResponse(about, 202, {"Location": about["status"]})
-
-    @app.get(JOBS + "/{job}")
-    def status(job: str) -> dict[str, Any]:
-        """How far a job is. state: queued, running, waiting (`problem` says why; it is retried) or done.
-        Of `rows`, `done` have a line in the results: `scored` and `failed`; `failures` has the first reasons."""
-        return jobs.status(job)
-
-    @app.get(JOBS + "/{job}/results", responses={200: {"content": {NDJSON: {}}}})
-    def results(job: str, start: int = Query(0, ge=0)) -> Response:
-        """A line of JSON for each row that is done, in the order of the rows, from row `start` (0: the first); of a job
-        that is not done, those that are there."""
-        return StreamingResponse(jobs.results(job, start), media_type=NDJSON)
-
-    @app.delete(JOBS + "/{job}", status_code=204)
-    def remove(job: str) -> Response:
-        """Cancel a job, or forget one that is done: its rows and results are gone."""
-        jobs.remove(job)
-        return Response(status_code=204)
 
 
 async def score_one(service: Service, row: ScoreIn, scope: Scope) -> Response:

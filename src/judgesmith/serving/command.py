@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import ClassVar
 
@@ -13,12 +12,11 @@ from ..errors import MissingExtraError, OptionError
 class Serve(Command, Reach):
     """Answer POST /v1/score {"source", "output"} with the verdict of a saved judge.
 
-    POST /v1/score/many streams a line a row; POST /v1/jobs judges rows in the background; GET /v1/judges, /healthz,
-    /readyz, /metrics (Prometheus), /openapi.json. Requests need `Authorization: Bearer KEY`, with a key of
-    JUDGESMITH_API_KEY (or several, with commas between), or else one that is made and printed at each start; a server
-    for other machines needs the former. /healthz and /readyz need none. Bodies are sent as `Content-Type:
-    application/json`, of jobs `application/x-ndjson`. There is no TLS: put a proxy before it. SIGTERM finishes what was
-    accepted.
+    POST /v1/score/many streams a line a row; GET /v1/judges, /healthz, /readyz, /metrics (Prometheus), /openapi.json.
+    Requests need `Authorization: Bearer KEY`, with a key of JUDGESMITH_API_KEY (or several, with commas between), or
+    else one that is made and printed at each start; a server for other machines needs the former. /healthz and /readyz
+    need none. Bodies are sent as `Content-Type: application/json`. There is no TLS: put a proxy before it. SIGTERM
+    finishes what was accepted.
     """
 
     panel: ClassVar[str] = "Operate"
@@ -31,9 +29,6 @@ class Serve(Command, Reach):
     queue: int = flag(4096, "Rows accepted and not answered yet, at most; then 429.", ge=1)
     row_timeout: float = flag(120.0, "Seconds from a row's acceptance to its verdict; then 504.", gt=0)
     grace: float = flag(30.0, "Seconds that a stop gives to what was accepted.", ge=0)
-    jobs: Path | None = flag(
-        None, "Folder of batch jobs, which resume after a restart; without it they end with the server."
-    )
     quiet_log: bool = flag(False, "No line of JSON on stderr for each request.", "--no-log")
 
     def run(self) -> None:
@@ -59,13 +54,11 @@ class Serve(Command, Reach):
             key = "" if given else f" (Authorization: Bearer {asked[0]}; set {KEYS} for a key that stays)"
             err.print(f"serving {', '.join(files)} at {address}{key}", markup=False, soft_wrap=True)
 
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as passing:
-            jobs = (self.jobs or Path(passing)).resolve()
-            order = Order(files, self.lm, where, bounds, jobs, asked, known, not self.quiet_log)
-            if self.workers == 1:
-                run(order, listening, started)
-            else:
-                Workers(order, listening, self.workers).run(started)
+        order = Order(files, self.lm, where, bounds, asked, known, not self.quiet_log)
+        if self.workers == 1:
+            run(order, listening, started)
+        else:
+            Workers(order, listening, self.workers).run(started)
 
 
 def named(judges: list[str]) -> dict[str, Path]:

@@ -28,10 +28,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 #: What needs no key: probes of an orchestrator know none.
 OPEN = ("/healthz", "/readyz")
 SCORE = "/v1/score"
-JOBS = "/v1/jobs"
 NDJSON = "application/x-ndjson"
-#: Content types of bodies. No form of a web page can send one of them.
-LINES = (NDJSON, "application/jsonl", "application/ndjson", "application/json-lines")
 #: Seconds that a body has to arrive, and the bytes that have to come in each second after these.
 ARRIVAL, PACE = 30.0, 32_768
 HEADERS = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
@@ -92,7 +89,7 @@ class Gate:
                 message["headers"] = [*message.get("headers", ()), *HEADERS]
             await send(message)
 
-        body = Body(self, scope, receive)
+        body = Body(self, receive)
         try:
             headers = dict(scope["headers"])
             self._check(scope, headers)
@@ -120,10 +117,9 @@ class Gate:
             raise Refused(problem[0], "host" if problem[0] == 421 else "origin", problem[1])
         if scope["path"] not in OPEN:
             self._check_key(headers.get(b"authorization", b""))
-        kinds = LINES if scope["path"] == JOBS else ("application/json",)
         kind = headers.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower()
-        if scope["method"] == "POST" and kind not in kinds:
-            raise Refused(415, "content_type", f"send the rows as `Content-Type: {kinds[0]}`")
+        if scope["method"] == "POST" and kind != "application/json":  # which no form of a web page can send
+            raise Refused(415, "content_type", "send the rows as `Content-Type: application/json`")
 
     def _check_key(self, bearer: bytes) -> None:
         digest = sha256(bearer[7:].strip() if bearer[:7].lower() == b"bearer " else b"").digest()
@@ -167,12 +163,10 @@ class Gate:
 
 class Body:
     """A request's body on its way in: refused as soon as it is too long or too slow, or where all that are being read
-    together would fill the memory (of a job, a row a line, nothing is held)."""
+    together would fill the memory."""
 
-    def __init__(self, gate: Gate, scope: Scope, receive: Receive) -> None:
-        bounds = gate.service.bounds
-        self.gate, self.raw, self.held = gate, receive, scope["path"] != JOBS
-        self.most = bounds.body if self.held else bounds.job_body
+    def __init__(self, gate: Gate, receive: Receive) -> None:
+        self.gate, self.raw, self.most = gate, receive, gate.service.bounds.body
         self.read, self.whole, self.started = 0, False, time.monotonic()
 
     def announced(self, length: bytes) -> None:
@@ -193,7 +187,7 @@ class Body:
             raise Refused(408, "slow", f"the body did not arrive within {ARRIVAL:g} s") from None
         size, self.whole = len(message.get("body", b"")), not message.get("more_body", False)
         self.read += size
-        self.gate.arriving += size * self.held
+        self.gate.arriving += size
         if self.read > self.most:
             raise self._too_long()
         if self.gate.arriving > self.gate.service.bounds.arriving:
@@ -201,4 +195,4 @@ class Body:
         return message
 
     def end(self) -> None:
-        self.gate.arriving -= self.read * self.held
+        self.gate.arriving -= self.read

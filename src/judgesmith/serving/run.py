@@ -27,7 +27,6 @@ from ..programs.models.transport import Reply
 from ..running.opening import open_judge, quiet
 from .app import application
 from .gate import Hosts
-from .jobs import Jobs
 from .protocol import patient_protocol
 from .reasons import debugging
 from .service import Bounds, Service
@@ -103,13 +102,12 @@ def many_files() -> None:
 @dataclass(frozen=True, slots=True)
 class Order:
     """What each process serves: saved judges by name, the model in place of their own and how it is reached, and what
-    is accepted. jobs: the folder that keeps batch jobs. keys, hosts: what a request has to have."""
+    is accepted. keys, hosts: what a request has to have."""
 
     judges: Mapping[str, Path]
     lm: str | None
     where: Connection
     bounds: Bounds
-    jobs: Path
     keys: tuple[str, ...]
     hosts: Hosts
     log: bool = True
@@ -153,10 +151,9 @@ def serve(
     for name in ("uvicorn.error", "asyncio"):
         logging.getLogger(name).addFilter(_OneLine())
     service = Service(judges, order.bounds, workers)
-    kept = Jobs(service, order.jobs)
     for served in service.judges.values():
         price(served.lm.name, Reply(""))  # the table of prices is read before requests wait for it
-    app = application(service, kept, keys=order.keys, hosts=order.hosts, log=order.log)
+    app = application(service, keys=order.keys, hosts=order.hosts, log=order.log)
     config = uvicorn.Config(
         app, log_config=None, access_log=False, lifespan="on", http=patient_protocol(), ws="none",
         backlog=BACKLOG, server_header=False, proxy_headers=False, timeout_keep_alive=KEEP_ALIVE,
@@ -169,7 +166,6 @@ def serve(
     loop = engine.event_loop()
 
     def stop(*_: Any) -> None:
-        kept.halt()
         loop.call_soon_threadsafe(service.hand_back if service.stopping else service.stop)
         server.should_exit = True
 

@@ -27,7 +27,7 @@ NOT_TRIED = "the model has not been tried yet"
 class Bounds:
     """queue: rows accepted and not answered yet, at most; timeout: seconds from a row's acceptance to its verdict;
     grace: seconds that a stopping server gives to what it accepted; body: bytes of a request, arriving: of all that are
-    being read; rows: of a request; jobs: that are kept at once, finished ones with them; job_rows, job_body: of one."""
+    being read; rows: of a request."""
 
     queue: int = 4096
     timeout: float = 120.0
@@ -35,9 +35,6 @@ class Bounds:
     body: int = 8 * 1024 * 1024
     arriving: int = 128 * 1024 * 1024
     rows: int = 4096
-    jobs: int = 100
-    job_rows: int = 1_000_000
-    job_body: int = 256 * 1024 * 1024
 
 
 class Refused(JudgesmithError):
