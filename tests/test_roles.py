@@ -56,7 +56,7 @@ ROLES: dict[str, tuple[list[dict[str, Any]], list[tuple[str, str]]]] = {
           "AB"[n % 3 == 0]} for n in range(24)],
         [(f"compile labels.csv {FAST} -o judge.json", "kind: preference"),
          ("score labels.csv --judge judge.json -o s.jsonl", "24 scored"), ("evaluate s.jsonl", "pairwise acc."),
-         ("report s.jsonl", "rows: 48")],
+         ("report s.jsonl", "rows: 24")],
     ),
     "a manager with few ratings": (
         [{"id": f"r{n}", "output": said(n), "model": "ab"[n % 2], "human": 1 + n % 5} for n in range(30)],
