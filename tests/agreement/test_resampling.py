@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from judgesmith.agreement import resampling
 from judgesmith.agreement.correlation import PARTS, CorrelationSum, correlate
-from judgesmith.agreement.decisions import accuracy_when_drawn, auc_when_drawn
+from judgesmith.agreement.decisions import accuracy_when_drawn, auc_when_drawn, f1_when_drawn
 from judgesmith.agreement.meta.evaluation import meta_evaluate
 from judgesmith.agreement.resampling import Agreement, Measure, WeightedRows, bootstrap_q, interval_of
 from judgesmith.errors import OptionError
@@ -318,3 +318,9 @@ def test_intervals_for_other_systems_hold_the_value_of_systems_at_large(level, l
             held.append(cell["low"] <= least <= cell["high"])
     documents, systems = np.reshape(held, (-1, 2)).mean(axis=0)
     assert documents < 0.9 < 0.93 <= systems and cell["interval"] == "fisher, other systems"
+
+
+def test_f1_has_no_interval_where_people_failed_none() -> None:
+    decided, human, units = np.array([0, 1, 1, 1]), np.ones(4, int), np.arange(4)
+    found = interval_of(Agreement.of_share(f1_when_drawn(decided, human, units), 4, 4), rounds=200, seed=0)
+    assert found.value == 0 and math.isnan(found.low) and math.isnan(found.high)

@@ -56,6 +56,19 @@ def test_an_empty_output_fails_and_is_not_sent(server: Any, score: Any, tmp_path
     assert len(server.judged) == 2
 
 
+def test_a_column_of_people_keeps_its_verdicts(server: Any, score: Any, tmp_path: Path) -> None:
+    rows, scored = tmp_path / "rows.csv", tmp_path / "out.jsonl"
+    rows.write_text("id,output,verdict,seen\na,r000,pass,monday\nb,r001,fail,sunday\n")
+    for resumed in (0, 2):
+        assert score(rows, "-o", scored).json["resumed"] == resumed
+    assert [(row["given_verdict"], row["given_seen"]) for row in lines(scored)] == [
+        ("pass", "monday"),
+        ("fail", "sunday"),
+    ]
+    assert score(scored, "-o", tmp_path / "again.jsonl").code == 0
+    assert [row["given_verdict"] for row in lines(tmp_path / "again.jsonl")] == ["pass", "fail"]
+
+
 def test_repaired_answers_are_counted(server: Any, fake: Any, score: Any, rows_file: Rows) -> None:
     server.answer = lambda ask: "**70**" if ask.step == "score" else fake.sensible(ask)
     done = score(rows_file(6))

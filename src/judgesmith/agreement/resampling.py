@@ -312,7 +312,10 @@ class Agreement:
 
 
 def limits(drawn: Vector, value: float, units: int, within: Range, confidence: float) -> tuple[float, float]:
-    """The interval of a value from resamples of its units; NaN where it, or most of these, is undefined."""
+    """The interval of a value from resamples of its units; NaN where it, or most of these, is undefined, and of a
+    share of no rows: F1 where people failed none."""
+    if 0 in within.sizes:
+        return math.nan, math.nan
     ends = np.array([*percentiles(drawn, confidence), value])
     normal = float(scipy.special.ndtri((1 + confidence) / 2))
     if within.sizes and not np.isnan(ends).any():

@@ -146,7 +146,7 @@ class Run:
         """A row that was judged now. Raises BudgetError where too many have failed."""
         data = verdict.to_dict(raw=self.raw or verdict.failure is not None)
         made = {
-            **record,
+            **with_room(record),
             "id": row.id,
             "verdict": data | ({"aspect": self.aspect} if self.aspect else {}),
             "judge": self.mark,
@@ -328,6 +328,14 @@ def _judged(run: Run, rows: Rows) -> Iterator[tuple[Row, dict[str, Any], Verdict
         if isinstance(row, Compared) and judge.preference is not None:
             verdict = judge.preference.preferred(verdict, next(verdicts)).verdict()
         yield row, record, verdict
+
+
+def with_room(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A row whose own columns make room for ours: a column `verdict` of people's becomes `given_verdict`. What an
+    earlier run wrote is replaced."""
+    earlier = isinstance(record.get("verdict"), Mapping) and "failure" in record["verdict"]
+    theirs = () if earlier else tuple(name for name in OURS if name != "id")
+    return {f"given_{name}" if name in theirs else name: value for name, value in record.items()}
 
 
 def _outputs(row: Row | Compared) -> tuple[Row, ...]:
