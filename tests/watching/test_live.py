@@ -60,6 +60,14 @@ def test_numbers_lead_to_their_rows(folder: Path) -> None:
     assert (labels.count("learnt from"), labels.count("held out")) == (4, 2)
 
 
+def test_an_answer_of_a_store_is_shown_with_its_reason(spawn: Any, tmp_path: Path) -> None:
+    rows = write(tmp_path / "rows.jsonl", [{"id": "r0", "output": TEXTS[0]}])
+    label = Labelling(spawn("label", rows, "--store", tmp_path / "l.sqlite", "--no-browser"))
+    assert label.answer("Ada", {"score": 4, "why": {"score": "too vague"}}).status_code == 200
+    (store,) = browse(tmp_path).labels
+    assert [said for *_, said in store.rows] == [{"Ada": "4.0, why: too vague"}]
+
+
 def test_two_judges_stand_side_by_side_with_the_rows_of_both(folder: Path) -> None:
     page = live.Live(folder).page({"at": "judges", "a": "a.json", "b": "b.json"})
     assert page.count("[0.10, 0.90]") == 2 and "Task." in page and "6 rows by both" in page

@@ -226,8 +226,7 @@ def _store(path: Path, name: str) -> LabelFile | None:
         kept = db.execute("SELECT key, body FROM units JOIN queue ON unit = key ORDER BY queue.place").fetchall()
         said: dict[str, dict[str, Any]] = {}
         for unit, rater, action, body in db.execute(_STANDING):
-            answer = json.loads(body)
-            said.setdefault(unit, {})[rater] = "skipped" if action == "skip" else ", ".join(map(str, answer.values()))
+            said.setdefault(unit, {})[rater] = "skipped" if action == "skip" else _answer(json.loads(body))
         (task,) = db.execute("SELECT value FROM meta WHERE name = 'task'").fetchone() or ("{}",)
     finally:
         db.close()
@@ -237,6 +236,12 @@ def _store(path: Path, name: str) -> LabelFile | None:
         text = row.get("output") or "\n—\n".join(str(row.get(f"output_{side}", "")) for side in "ab")
         rows.append((str(row.get("id", key)), str(row.get("source") or ""), text, said.get(key, {})))
     return LabelFile(name, f"store of label: {json.loads(task).get('kind', 'score')}", tuple(rows))
+
+
+def _answer(given: dict[str, Any]) -> str:
+    """An answer in a cell, with the reasons behind it."""
+    why = given.pop("why", {})
+    return ", ".join([*map(str, given.values()), *(f"why: {text}" for text in why.values())])
 
 
 def _start(path: Path) -> str:
