@@ -131,13 +131,13 @@ class Decision:
         return bool(self.place(percent)) if self.binary else None
 
     def __str__(self) -> str:
-        (first, worst), *others = self.merged()
+        (first, worst), *others = merged = self.merged()
         parts, before = [" or ".join(worst)], first
         for last, names in others:
             cut = self.cuts[before]
             parts.append(f"{' or '.join(names)} " + (f"from {cut:.1f}" if cut <= 100 else "never"))
             before = last
-        one = [names for _, names in self.merged() if len(names) > 1]
+        one = [names for _, names in merged if len(names) > 1]
         said = f" (no score tells apart {'; '.join(map(', '.join, one))})" if one else ""
         return f"{', '.join(parts)} of 100{said}"
 

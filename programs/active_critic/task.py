@@ -144,9 +144,11 @@ class TaskInference(Evaluator):
         if len(criteria) < FEWEST:
             run.notes.append(f"only {len(criteria)} criteria were inferred; {FEWEST} to {MOST} were asked for")
         made = dspy.Prediction(description=description, criteria=list(criteria), notes=list(run.notes))
-        notes = tuple(run.notes)
-        read, found = (run.batches, run.complete), {c.name: run.drawn_from(c) for c in drawn if run.comments}
-        return carrying(made, Inference(description, tuple(criteria), *read, notes, run.usage, found))
+        sources = {c.name: run.drawn_from(c) for c in drawn if run.comments}
+        result = Inference(
+            description, tuple(criteria), run.batches, run.complete, tuple(run.notes), run.usage, sources
+        )
+        return carrying(made, result)
 
     def _comments(self, batch: Sequence[Labelled]) -> list[Comment]:
         most = self.text_limit // 4
@@ -223,8 +225,8 @@ class _Reading:
         if description is not None:
             self.descriptions.append(description)
         what = f"naming criteria, {where}"
-        told = {"comments": "\n".join(f"{n}. {self.comments[n - 1].text}" for n in new), "cites": bool(new)}
-        named = await self.ask(steps.propose, what, description=description or earlier, observations=seen, **told)
+        cited = {"comments": "\n".join(f"{n}. {self.comments[n - 1].text}" for n in new), "cites": bool(new)}
+        named = await self.ask(steps.propose, what, description=description or earlier, observations=seen, **cited)
         if named is not None:
             self.sets.append(self.checked(named, new))
 

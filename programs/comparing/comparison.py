@@ -353,7 +353,7 @@ class PairwiseComparer(Evaluator):
         compared, words = _compared([answer]), WORDS[self.form]
         if "whole" not in answer.read.values:
             return compared
-        found, listed = [*answer.read.values["whole"]], dict(answer.read.values["token"].alternatives)
+        odds, listed = [*answer.read.values["whole"]], dict(answer.read.values["token"].alternatives)
         apart = [word for word in words if word not in listed]
         if not (await lm.capabilities()).grammar:
             cut = [word for word in apart if any(word.lower().startswith(_letters(text) or "-") for text in listed)]
@@ -361,11 +361,11 @@ class PairwiseComparer(Evaluator):
             return replace(compared, notes=(*compared.notes, note)) if cut else compared
         for word in apart:
             held = await self.predict.ask(lm, {**inputs, "word": word})
-            found[words.index(word)] += held.read.values["probability"]
+            odds[words.index(word)] += held.read.values["probability"]
             compared = replace(compared, usage=compared.usage + held.usage)
-        if not (share := sum(found)) >= LEAST_SHARE:  # or NaN
+        if not (share := sum(odds)) >= LEAST_SHARE:  # or NaN
             return compared
-        better, worse, *similar = (p / share for p in found)
+        better, worse, *similar = (p / share for p in odds)
         return replace(compared, better=better, worse=worse, similar=sum(similar), share=min(share, 1.0))
 
     def _count(self, odds: Comparison, inputs: Mapping[str, Any]) -> Comparison:

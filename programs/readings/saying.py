@@ -61,12 +61,12 @@ def explained(why: Sequence[Reason], words: Sequence[str]) -> str:
     expected ones, which are named where such words spoke against it."""
     moved = sum(reason.points for reason in why)
     place = "about the same as" if abs(moved) < WORTH else "above" if moved > 0 else "below"
-    told = [f"Scored {place} a typical output"]
+    parts = [f"Scored {place} a typical output"]
     least = max([WORTH, *(SHARE * abs(reason.points) for reason in why)])
     raised = [reason for reason in why if reason.points >= least][:MOST]
     lowered = [reason for reason in why if reason.points <= -least][:MOST]
     sides = [("In its favour", raised), ("Against it", lowered)][:: 1 if moved >= 0 else -1]
-    told += [f"{side}: {'; '.join(reason.words for reason in found)}" for side, found in sides if found]
+    parts += [f"{side}: {'; '.join(reason.words for reason in named)}" for side, named in sides if named]
     if words and any(reason.about == "words" for reason in lowered):
-        told.append(f"Least expected words: {', '.join(f'“{word}”' for word in words)}")
-    return ". ".join(told) + "."
+        parts.append(f"Least expected words: {', '.join(f'“{word}”' for word in words)}")
+    return ". ".join(parts) + "."

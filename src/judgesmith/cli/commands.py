@@ -143,8 +143,7 @@ class Rows(Options):
         [],
         "Which column plays a role: output, source, score, id, doc_id, group, system, context, reference, messages, "
         "rater, rationale, output_a, output_b, winner, chosen_by; rater_score, once for each person's. Found where not "
-        "given. "
-        "Repeatable.",
+        "given. Repeatable.",
         metavar="ROLE=NAME",
     )
 

@@ -410,9 +410,10 @@ def summarise(data: Scored) -> dict[str, Any]:
     rounded = [None if math.isnan(v) else round(v, 6) for v in score[:3]]
     decided = data.passed()
     documents = np.array([row.row.doc_id for row in rows], dtype=object)
-    given = () if decided is None else (decided.score, decided.human, 1 - decided.gap)
-    shares = [*zip(("passed", "passed_by_people", "agreement"), given, strict=False)][2 * data.compared :]
-    known = {name: _share(values, documents) for name, values in shares if not np.isnan(values).all()}
+    shares = {} if decided is None else {"agreement": 1 - decided.gap}
+    if decided is not None and not data.compared:
+        shares = {"passed": decided.score, "passed_by_people": decided.human} | shares
+    known = {name: _share(values, documents) for name, values in shares.items() if not np.isnan(values).all()}
     return {
         "rows": len(rows),
         "documents": len({row.row.doc_id for row in rows}),

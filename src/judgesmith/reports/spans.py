@@ -102,9 +102,8 @@ def _templates() -> Environment:
 def cards(data: Scored, places: Iterable[int]) -> tuple[list[Markup], str]:
     """Some rows as the page shows them, and the CSS for them."""
     pages, axis = _templates(), _axis(np.concatenate([data.sides[0].score, data.sides[0].human]))
-    named, card, whole = {side.name for side in data.sides[1:]}, *map(
-        pages.get_template, ("span_row.html.j2", "spans.html.j2")
-    )  # fmt: skip
+    card, whole = map(pages.get_template, ("span_row.html.j2", "spans.html.j2"))
+    named = {side.name for side in data.sides[1:]}
     made = [Markup(card.render(row=_row(data, i, {}, named, axis), inline=True)) for i in places]  # noqa: S704
     return made, "".join(whole.blocks["style"](whole.new_context()))
 

@@ -56,11 +56,11 @@ FILTERS: dict[str, tuple[str, Callable[[Scored], Iterable[Any]]]] = {
     "pass": ("the judge passes it", lambda data: [row.verdict.passed for row in data.rows]),
     "differ": ("decided differently", lambda data: [] if (side := data.passed()) is None else side.gap == 1),
 }  # fmt: skip
-Found = TypeVar("Found", bound=Any)
+Entry = TypeVar("Entry", bound=Any)
 
 
 class Live:
-    """The looks of one folder. Raises OptionError for one that is none, or for a file that is not in it."""
+    """The looks of one folder. Raises OptionError for a path that is not a folder, or for a file that is not in it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self._mark = folder, ""
@@ -90,11 +90,11 @@ class Live:
             raise OptionError(f"there is no look {asked['at']!r}; go back to all judges and runs")
         return looks[asked.get("at", "")](asked)
 
-    def _of(self, several: list[Found], path: str | None) -> Found:
-        found = next((one for one in several if one.path == path), None)
-        if found is None:
+    def _of(self, several: list[Entry], path: str | None) -> Entry:
+        entry = next((one for one in several if one.path == path), None)
+        if entry is None:
             raise OptionError(f"{path!r} is not in the folder, or not any more; go back to all judges and runs")
-        return found
+        return entry
 
     def _rows(self, asked: Mapping[str, str]) -> str:
         """Rows of a scored file: one by its id, or a page of them by order and filter."""
@@ -146,16 +146,16 @@ class Live:
             _choices(word, others, one.path, lambda path, k=key: look("judges", **{"a": a.path, "b": b.path, k: path}))  # type: ignore[misc]
             for word, key, one in (("Left", "a", a), ("Right", "b", b))
         ]
-        told = Table(["what", Column(a.path, ".2f"), Column(b.path, ".2f")], "What each says of itself")
+        facts = Table(["what", Column(a.path, ".2f"), Column(b.path, ".2f")], "What each says of itself")
         for name, which in (("agreement with people, held out", "heldout"), ("zero-shot", "zero_shot")):
-            told.add(name, *(Cell(*one.agreement(which)) for one in (a, b)))
+            facts.add(name, *(Cell(*one.agreement(which)) for one in (a, b)))
         for name, path in (("measured by", "objective"), ("labels", "labels.rows"), ("calls", "cost.calls")):
-            told.add(name, *(shown(one.said("provenance", *path.split(".")), 60) for one in (a, b)))
+            facts.add(name, *(shown(one.said("provenance", *path.split(".")), 60) for one in (a, b)))
         diff = Table(["what", a.path, b.path], "What differs")
         for name, before, after in compare_judges(a.read, b.read).changes:
             diff.add(name, shown(before, 2000), shown(after, 2000))
         same = "Both give the same verdicts." if not len(diff) else ""
-        sections = [Section("Side by side", [*choose, told, same, diff]), Section("Rows", list(self._both(a, b)))]
+        sections = [Section("Side by side", [*choose, facts, same, diff]), Section("Rows", list(self._both(a, b)))]
         return self._page(f"{a.path} and {b.path}", sections)
 
     def _both(self, a: SavedJudge, b: SavedJudge) -> Iterator[Any]:
