@@ -348,7 +348,8 @@ function help() {
 }
 at("single").addEventListener("change", event => { singleKeys = event.target.checked });
 for (const button of document.querySelectorAll("dialog .close")) button.addEventListener("click", () => button.closest("dialog").close());
-for (const dialog of document.querySelectorAll("dialog")) dialog.addEventListener("close", () => { if (row) (number() || (task.kind === "spans" ? at("output") : at("place"))).focus({preventScroll: true}) });
+// A dialog reports its closing with the next frame, when somebody may have gone on to an answer.
+for (const dialog of document.querySelectorAll("dialog")) dialog.addEventListener("close", () => { if (row && !at("answers").contains(document.activeElement)) (number() || (task.kind === "spans" ? at("output") : at("place"))).focus({preventScroll: true}) });
 
 function guide() {
   const hidden = at("guidelines").hidden = !at("guidelines").hidden;
