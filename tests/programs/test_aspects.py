@@ -1,5 +1,6 @@
 """The library of aspects: what it holds, and how names are found."""
 
+import re
 import tomllib
 from importlib.resources import files
 
@@ -19,9 +20,16 @@ PAPER = {
 
 def test_the_tasks_have_the_papers_numbers_of_aspects() -> None:
     library = aspects()
-    own = {"question-answering": {"answer quality"}}  # of DHP
+    own = {"question-answering": {"answer quality", "citation"}}  # of DHP, and ours
     assert {name: len(library.tasks[name].aspects.keys() - own.get(name, set())) for name in PAPER} == PAPER
     assert set(library.tasks) == {*PAPER, "general", "translation", "story completion"}
+
+
+def test_no_aspect_is_written_twice() -> None:
+    """YAML would take the second without a word."""
+    text = files("judgesmith.programs").joinpath("aspects.yaml").read_text(encoding="utf-8")
+    every = sum(len(task.aspects) for task in aspects().tasks.values())
+    assert len(re.findall(r"^ {6}[a-z][a-z -]*:$", text, re.MULTILINE)) == every
 
 
 def test_every_aspect_says_something_of_its_own() -> None:
