@@ -75,7 +75,7 @@ def write_rows(path: Path, rows: int) -> Path:
 def whole(path: Path, rows: int) -> None:
     """Every row once, in its order, with its own score."""
     if path.suffix == ".csv":
-        with path.open(newline="") as file:
+        with path.open(newline="", encoding="utf-8-sig") as file:
             scores = [(row["id"], float(row["judge_score"])) for row in csv.DictReader(file)]
     else:
         scores = [(row["id"], row["verdict"]["score"]) for row in lines(path)]

@@ -293,7 +293,7 @@ def test_csv_in_and_csv_out(server: Any, fake: Any, score: Any, rows_file: Rows,
     out = tmp_path / "out.csv"
     done = score(rows_file(6, "rows.csv"), "-o", out)
     assert (done.code, done.json["failed"]) == (1, 1)
-    with out.open(newline="", encoding="utf-8") as file:
+    with out.open(newline="", encoding="utf-8-sig") as file:
         written = list(csv.DictReader(file))
     assert list(written[0]) == [
         "id", "source", "output", "doc_id", "score", "judge_score", "judge_explanation", "judge_failure",
@@ -301,6 +301,7 @@ def test_csv_in_and_csv_out(server: Any, fake: Any, score: Any, rows_file: Rows,
         "judge_category", "judge_low", "judge_high", "judge_criteria", "judge_spread", "judge_errors",
         "judge_aspect",
     ]  # fmt: skip
+    assert out.read_bytes().startswith("\ufeff".encode())  # by which Excel knows UTF-8
     assert [row["judge_score"] for row in written] == ["0.0", "1.0", "2.0", "", "4.0", "5.0"]
     assert written[3]["judge_failure"].startswith("no score in the answer")
     assert [row["score"] for row in written] == [str(n * 37 % 101) for n in range(6)]

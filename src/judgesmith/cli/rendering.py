@@ -35,7 +35,8 @@ def show_plan(plan: Plan, model: str) -> None:
     table.add("prompt tokens", f"about {plan.prompt_tokens:,}")
     table.add("answer tokens", f"about {plan.completion_tokens:,}")
     table.add("time", "unknown" if plan.seconds is None else f"about {duration(plan.seconds)}")
-    table.add("cost", "price unknown" if plan.cost is None else f"about ${plan.cost:.2f}")
+    unknown = "price unknown; whether there is a model of this name, the first call will show"
+    table.add("cost", unknown if plan.cost is None else f"about ${plan.cost:.2f}")
     table.show(out)
     for note in plan.notes:
         out.print(f"note: {escape(note)}")

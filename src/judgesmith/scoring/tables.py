@@ -30,7 +30,8 @@ def write_csv(scored: Path, output: Path) -> None:
         ours |= dict.fromkeys(map(_cell, _ours(record)))
     beside = output.with_name(f".{output.name}.new")
     try:
-        with beside.open("w", encoding="utf-8", newline="", errors="backslashreplace") as file:
+        # The mark at the beginning tells Excel that this is UTF-8.
+        with beside.open("w", encoding="utf-8-sig", newline="", errors="backslashreplace") as file:
             table = csv.DictWriter(file, [*(name for name in own if name not in ours), *ours])
             table.writeheader()
             for _, record in read_journal(scored):
