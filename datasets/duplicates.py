@@ -92,8 +92,8 @@ class Merged:
             counts = Counter(f"{'equal' if link.equal else 'nearly equal'} {link.field}" for link in self.links)
             parts = ", ".join(f"{n} {what}{'s' if n > 1 else ''}" for what, n in sorted(counts.items()))
             lines.append(
-                f"{origin}: rows of different documents repeat each other's texts ({parts}; case, white space, Unicode"
-                f" and punctuation apart; first: {_pair(self.links[0], rows)}); they stay on one side of every split"
+                f"{origin}: near-duplicates ({parts}; case, white space, Unicode and punctuation are ignored; first:"
+                f" {_pair(self.links[0], rows)}); they stay on one side of every split"
             )
         if self.left:
             link, count = self.left[0]

@@ -152,7 +152,7 @@ class CompileReport:
         spoken_of = "other documents and systems" if self.heldout.new_systems else "other documents"
         title = f"Agreement with people on {self.heldout_rows} rows ({how}; intervals: {spoken_of})"
         made = Table(["judge", *numbers, Column("rows", "d"), Column("failed", "d")], title)
-        lines = (("no model: surface", self.surface), ("zero-shot", self.zero_shot), ("compiled", self.heldout))
+        lines = (("surface statistics", self.surface), ("zero-shot", self.zero_shot), ("compiled", self.heldout))
         for name, agreement in lines:
             o, reached = agreement.objective, agreement.reached
             values = (o.q, o.pearson, o.spearman, o.kendall)[-len(names) :]

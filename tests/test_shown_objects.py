@@ -72,7 +72,7 @@ def test_an_agreement_and_a_compile_report_say_their_numbers() -> None:
     )  # fmt: skip
     assert one_line(repr(report)) and "+0.40 [0.10, 0.70] against zero-shot; 1,234 calls" in repr(report)
     shown = report._repr_html_()
-    assert escaped(shown) and "no model: surface" in shown and "p = 0.010" in shown
+    assert escaped(shown) and "surface statistics" in shown and "p = 0.010" in shown
 
 
 def test_a_meta_evaluation_shows_judges_against_coefficients() -> None:

@@ -111,8 +111,8 @@ class TestFormats:
         labels = read_labels(rows, scale=(1, 5))
         assert labels.groups == ["d0", "d1", "d2", "d3", "d1", "d5", "d6", "d7"]
         assert labels.warnings == (
-            "<table>: rows of different documents repeat each other's texts (1 equal row; case, white space, Unicode"
-            " and punctuation apart; first: rows 2 and 5); they stay on one side of every split",
+            "<table>: near-duplicates (1 equal row; case, white space, Unicode and punctuation are ignored; first:"
+            " rows 2 and 5); they stay on one side of every split",
             "<table>: rows 2 and 5 hold the same texts and have opposite ratings, 2 and 5; correct one, or let a third"
             " person decide",
         )

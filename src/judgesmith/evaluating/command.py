@@ -43,7 +43,7 @@ class Evaluate(Command, Config, Model, Rows, Json):
 
     sources: list[str] = argument(
         ...,
-        "Files with scores (joined by id), bench/NAME, metric/NAME. The first file's people are the standard.",
+        "Files with scores (joined by id), bench/NAME, metric/NAME. The human ratings come from the first file.",
         "SOURCE...",
     )
     human: list[str] = flag(

@@ -19,7 +19,7 @@ MOST_COMPARED = 12  # rows of that table on a terminal
 def pivot_table(pivot: Pivot) -> Table:
     """Judges against aspects or coefficients, and the human ceiling below them."""
     failed = any(line.failed for line in pivot.lines)
-    beside = [Column("rests on", "s"), *([Column("failed", "d")] if failed else [])]
+    beside = [Column("n", "s"), *([Column("failed", "d")] if failed else [])]
     made = Table(["judge", *beside, *(Column(title, ".3f", ".2f") for title in pivot.columns)], pivot.title())
     for line in pivot.lines:
         missing = [""] if line.human else [line.failed]
@@ -32,7 +32,7 @@ def agreement_table(result: MetaEvaluation) -> Table:
     """Every judge, aspect and level against every coefficient."""
     names = list(dict.fromkeys(result.agreement["coefficient"]))
     made = Table(
-        ["judge", "aspect", "level", Column("rests on", "s"), Column("failed", "d"),
+        ["judge", "aspect", "level", Column("n", "s"), Column("failed", "d"),
          *(Column(TITLES[name], ".3f") for name in names)]
     )  # fmt: skip
     for _, group in result.agreement.groupby(["judge", "aspect", "level"], sort=False):
