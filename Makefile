@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test test-slow test-all test-train lint docs tutorials bench clean
+.PHONY: demo test test-slow test-all test-train lint docs tutorials clean
 
 $(BIN)/judgesmith: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -55,9 +55,6 @@ docs: $(BIN)/judgesmith
 # Each tutorial in a fresh environment with only what it says to install; pip's cache makes that quick.
 tutorials: $(BIN)/judgesmith
 	$(BIN)/python docs/tutorials.py
-
-bench: $(BIN)/judgesmith
-	$(BIN)/python experiments/bench/scoring.py
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,1 +1,1 @@
-"""Benchmarks of speed, memory and statistics, run from a checkout."""
+"""What measures results, run from a checkout."""
