@@ -1,7 +1,7 @@
 """Phrases that reviews found hard to read, looked for in every page, and in strings and comments of the code:
 `python docs/words.py` (part of `make lint`).
 
-Each has a replacement beside it. docs/pages/project/style.md has the rules behind them.
+words.yaml has each with a replacement; docs/pages/project/style.md has the rules behind them.
 """
 
 import io
@@ -11,36 +11,14 @@ import tokenize
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import yaml
+
 ROOT = Path(__file__).resolve().parents[1]
 #: The style page quotes what it forbids.
 STYLE = ROOT / "docs/pages/project/style.md"
-PHRASES = {
-    r"\band (says|said|say) so\b": "with a note; and the report shows it",
-    r"\banew\b": "again",
-    r"\bso many\b": "that many, or the number",
-    r"\b(goes|go|gone|went) on with\b": "continues, resumes",
-    r"\bpeople's (scores|ratings)\b": "human ratings",
-    r"\bis (said|told) here\b": "see here",
-    r"\bof one's own\b": "of your own",
-    r"\bnobody knows\b": "it is not known",
-    r"\b(was|is|were) mended\b": "was fixed",
-    r"\btoo dear\b": "too expensive",
-    r"\bleaves the mean and\b": "takes no part in the mean and",
-    r"\bwhatever it was\b": "of any kind",
-    r"\bin place of both\b": "instead",
-    r"\b(for|by) whoever\b": "for those who, for everyone who",
-    r"\bwhat (came|became) of\b": "the result",
-    r"\b(is|are) told (of|what|the)\b": "gets; is called with",
-    r"\bwhich is said\b": "with a note; with a message",
-    r"\bdo(es)? not go with\b": "cannot be used with",
-    r"\bis none of\b": "is not one of",
-    r"\bis there (already|twice)\b": "exists already; appears twice",
-    r"\bin mid-run\b": "during a run",
-    r"\bnobody (names|says|said|gave|chose|rated|else)\b": "no one; or the passive",
-    r"[;:,] mend\b": "correct, fix",
-}
-#: In pages alone: files may be damaged in the code.
-IN_PAGES = {r"\bdamage[ds]?\b(?!\s*`)": "perturb, perturbed"}
+_TABLES = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+PHRASES: dict[str, str] = _TABLES["phrases"]
+IN_PAGES: dict[str, str] = _TABLES["pages"]
 #: What is searched for phrases in code; tests quote what models, people and files say.
 CODE = ("src", "signatures", "programs", "optimizers", "datasets", "experiments", "docs")
 #: Each phrase as it may run over lines, comments and strings of code, with a word that it cannot do without.
@@ -63,8 +41,8 @@ def pages() -> list[Path]:
 
 
 def sources() -> list[Path]:
-    """Every Python file whose words are checked, but for this one, which quotes what it forbids."""
-    return sorted(path for room in CODE for path in (ROOT / room).rglob("*.py") if path != Path(__file__).resolve())
+    """Every Python file whose words are checked."""
+    return sorted(path for room in CODE for path in (ROOT / room).rglob("*.py"))
 
 
 def wrong(text: str, phrases: Mapping[str, str] = PHRASES | IN_PAGES) -> Iterator[tuple[int, str, str]]:
