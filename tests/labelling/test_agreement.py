@@ -1,15 +1,13 @@
-"""Agreement of raters, rows that split them, and the papers' tables."""
+"""Agreement of raters, and rows that split them."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from judgesmith.labelling import task as asked
 from judgesmith.labelling.agreement import Said, summary
 from judgesmith.labelling.store import Store
-from judgesmith.labelling.studies import explanations_table, spans_table, tables
-from judgesmith.labelling.task import QUALITIES, Task, Unit
+from judgesmith.labelling.task import Task, Unit
 
 
 def said(folder: Path, task: Task, units: list[Unit], answers: list[tuple[str, str, int, Any]]) -> Said:
@@ -89,48 +87,3 @@ def test_spans(tmp_path: Path) -> None:
     # 4 shared characters of 4 + 6 + 3 marked ones; minor against major is worth half of each
     assert (one["f1"], one["weighted_f1"]) == (pytest.approx(8 / 13, abs=1e-4), pytest.approx(4 / 13, abs=1e-4))
     assert [(split["id"], split["apart"]) for split in found["splits"]] == [("row 1", 1.0)]
-
-
-#: OpeNLGauge, Table 4: counts by explanation and error span, and the two shares as printed.
-TABLE_4 = {
-    "ens": ("218 9 3 0  41 0 0 1  20 0 1 0  4 2 1 0  20 3 32 1  0 0 10 0", 366, 83, 63),
-    "ft": ("108 3 4 4  60 1 2 0  9 0 0 0  3 9 0 0  41 7 42 6  0 1 8 0", 308, 72, 39),
-    "TigerScore": ("8 17 0 0  5 2 0 0  2 2 0 0  0 3 0 0  5 16 2 0  1 2 0 0", 65, 32, 38),
-}
-
-
-@pytest.mark.parametrize("name", TABLE_4)
-def test_the_table_of_openlgauge(name: str) -> None:
-    counts, total, span_ok, correct = TABLE_4[name]
-    cells = [(row, column) for row in asked.EXPLANATION_ANSWERS for column in asked.SPAN_ANSWERS]
-    unit = Unit("u", {}, {"what": "error"})
-    answers = [
-        (unit, {"Explanation": row, "Error span": column})
-        for (row, column), n in zip(cells, map(int, counts.split()), strict=True)
-        for _ in range(n)
-    ]
-    found = spans_table(answers)
-    assert (found["total"], round(found["span_ok"]), round(found["explanation_correct"])) == (total, span_ok, correct)
-    assert [found["counts"][row][column] for row, column in cells] == list(map(int, counts.split()))
-
-
-def test_the_table_of_active_critic() -> None:
-    """The means are over aspects, as in Table 3: (99 + 98) / 2, however many answers each has."""
-    yes = dict.fromkeys(QUALITIES, "Yes")
-    no = yes | {"Clarity": "No"}
-    answers = [(Unit("u", {}, {"what": "criterion", "name": "Fluency"}), yes)] * 99
-    answers += [(Unit("u", {}, {"what": "criterion", "name": "Fluency"}), no)]
-    whole = Unit("u", {}, {"what": "overall", "name": "overall"})
-    more = {asked.ALIGNMENT: "Yes", asked.DIFFERENTIABILITY: "No", asked.USEFULNESS: 5.0}
-    answers += [(whole, yes | more)] * 49 + [(whole, no | more | {asked.USEFULNESS: 4.0})]
-    found = explanations_table(answers)
-    assert found["rows"]["Fluency"]["Clarity"] == 99 and found["rows"]["Overall quality"]["Clarity"] == 98
-    assert found["average"] == {"Clarity": 98.5, "Relevance": 100, "Score consistency": 100, "Accuracy": 100}
-    assert (found["alignment"], found["differentiability"], found["overall"]) == (100, 0, 4.98)
-
-
-def test_judges_have_tables_of_their_own(tmp_path: Path) -> None:
-    units = [Unit(f"u{i}", {"id": str(i)}, {"what": "error", "judge": judge}) for i, judge in enumerate("xxy")]
-    answer = {"Explanation": "Correct", "Error span": "Error"}
-    found = tables(said(tmp_path, Task("verdicts"), units, [("Ada", f"u{i}", 0, answer) for i in range(3)]))
-    assert {judge: table["spans"]["total"] for judge, table in found.items()} == {"x": 2, "y": 1}

@@ -135,34 +135,6 @@ def test_spans_are_what_the_command_spans_reads(rows: Path, tmp_path: Path, cli:
     assert (hostile.text, hostile.severity, found.people["Ada"]["r4"]) == ("مرحب", 4, ())
 
 
-def test_verdicts_are_judged_blind_and_counted_for_each_judge(tmp_path: Path, cli: Any) -> None:
-    error = {"text": "paid", "explanation": "it did not", "severity": 3, "start": 7, "end": 11, "how": "exact"}
-    whole = {"score": 4, "failure": None, "explanation": "fine", "repaired": False}
-    verdicts = [
-        whole | {"errors": [error, error | {"start": None, "end": None, "how": "omission"}]},
-        whole | {"criteria": {"fluency": {"score": 90, "explanation": "reads well"}}},
-        {"score": None, "failure": "the server was down"},
-    ]  # fmt: skip
-    rows = lines(rows_to_label(tmp_path / "r.jsonl", 6))
-    judged = (row | {"verdict": verdicts[i % 3], "judge": "xy"[i // 3]} for i, row in enumerate(rows))
-    scored = write(tmp_path / "scored.jsonl", judged)
-
-    def answer(unit: dict[str, Any], who: int) -> Any:
-        assert "judge" not in unit["about"]
-        return {one["name"]: one["choices"][who]["value"] for one in unit["questions"]}
-
-    at = label(tmp_path / "s.sqlite", scored, answer, kind="verdicts")
-    done = cli("label", "--store", at, "--export-only", "--export", tmp_path / "out.jsonl", "--json")
-    assert done.json["exported"] == 16  # 2 raters, 2 judges: 2 errors, a criterion, the whole
-    for judge in "xy":
-        tables = done.json["studies"][judge]
-        assert tables["spans"]["total"] == 4 and tables["spans"]["span_ok"] == 50
-        assert tables["explanations"]["rows"]["fluency"]["Clarity"] == 50
-        assert tables["explanations"]["overall"] == 1.5
-    shown = cli("label", "--store", at, "--export-only").out
-    assert "span OK 50 %" in shown and "Average: 50.00" in shown
-
-
 def test_a_larger_n_adds_rows_that_are_suggested(rows: Path, tmp_path: Path) -> None:
     at = tmp_path / "s.sqlite"
     label(at, rows, lambda unit, who: {"score": 1 + number(unit) % 5}, n=20)
@@ -209,7 +181,6 @@ def test_what_cannot_be_is_refused_in_one_line(cli: Any, rows: Path, tmp_path: P
         ((rows, "--store", tmp_path / "n.sqlite", "--kind", "binary", "--scale", 1, 5), "labels of kind binary"),
         ((rows, "--store", tmp_path / "n.sqlite", "--order", "best"), "'best' is not one of 'file'"),
         ((tmp_path / "plain.jsonl", "--kind", "preference"), "no two different outputs"),
-        ((tmp_path / "plain.jsonl", "--kind", "verdicts"), "no row has a verdict"),
         ((rows, "--guidelines", tmp_path / "guide.md"), "not a text in UTF-8"),
         ((rows, "--guidelines", tmp_path / "no.md"), "guidelines cannot be read"),
         (("--export-only", "--store", at, "--export", tmp_path / "labels.xlsx"), "written as JSON lines"),

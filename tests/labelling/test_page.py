@@ -1,6 +1,5 @@
 """The page in a real browser, by keys alone: what a person does from the empty page to the labels."""
 
-import json
 import os
 import random
 import signal
@@ -159,29 +158,7 @@ def test_errors_are_marked_by_keyboard_and_by_mouse(running: Any, browser: Brows
     assert browser.errors == []
 
 
-def test_verdicts_and_pairs_by_keyboard(running: Any, browser: Browser, tmp_path: Path) -> None:
-    rows = lines(rows_to_label(tmp_path / "r.jsonl", 2))
-    error = {"text": "paid", "explanation": "it did not", "severity": 3, "start": 7, "end": 11, "how": "exact"}
-    whole = {"score": 4, "failure": None, "explanation": "fine", "errors": [error]}
-    plain = whole | {"errors": [], "criteria": {"fluency": {"score": 90, "explanation": "reads well"}}}
-    scored = [row | {"verdict": verdict} for row, verdict in zip(rows, (whole, plain), strict=True)]
-    at = running(write(tmp_path / "scored.jsonl", scored), "--kind", "verdicts", "--json")
-    tab = begin(browser, at, "Ada")
-    assert tab.js("document.querySelector('mark').textContent") == "paid"
-    tab.press("1", "2")
-    tab.press("ArrowUp", "3", "Enter")
-    done(tab, 1)
-    tab.press("y", "y", "n", "y", "Enter")
-    done(tab, 2)
-    tab.press("y", "y", "y", "y", "n", "y", "5")
-    tab.press("Enter")
-    tab.until("!document.getElementById('end').hidden")
-    at.process.send_signal(signal.SIGINT)
-    (tables,) = json.loads(at.process.stdout.read())["studies"].values()
-    assert tables["spans"]["counts"]["Partially correct"]["Not an error"] == 1
-    assert tables["explanations"]["rows"]["fluency"]["Score consistency"] == 0
-    assert (tables["explanations"]["alignment"], tables["explanations"]["overall"]) == (0, 5)
-    (tmp_path / "s.sqlite").rename(tmp_path / "before.sqlite")
+def test_pairs_by_keyboard(running: Any, browser: Browser, tmp_path: Path) -> None:
     at = running(rows_to_label(tmp_path / "rows.jsonl", 8), "--kind", "preference")
     tab = begin(browser, at, "Bo")
     for n, key in enumerate("abt"):

@@ -15,7 +15,7 @@ from ..agreement.spans import human_span_agreement
 from ..datasets.spans import SEVERITIES, Span
 from ..tables import shortened
 from .store import Given, Store
-from .task import WHY, Question, Task, Unit
+from .task import WHY, Task, Unit
 
 #: Answers that are at least this far apart, as a share of the scale, split their raters: two steps of 1 to 5.
 SPLIT = 0.4
@@ -50,7 +50,7 @@ class Said:
         assert one.answer is not None and other.answer is not None
         if self.task.kind == "spans":
             return _spans_apart(self.units[unit], one.answer, other.answer)
-        return max(q.apart(one.answer[q.name], other.answer[q.name]) for q in self.task.questions(self.units[unit]))
+        return max(q.apart(one.answer[q.name], other.answer[q.name]) for q in self.task.questions)
 
     def shown(self, given: Given) -> str:
         """An answer in words."""
@@ -59,7 +59,7 @@ class Said:
             errors = given.answer["errors"]
             marks = [f"{e['text'] or 'omission'} ({_SEVERITY[e['severity']]})" for e in errors]
             return "; ".join(marks)[:300] or "no errors"
-        questions = self.task.questions(self.units[given.unit])
+        questions = self.task.questions
         why = given.answer.get(WHY, {})
         reasons = {name: f" ({shortened(text, 300)})" for name, text in why.items()}
         answers = [(q.name, q.shown(given.answer[q.name]) + reasons.get(q.name, "")) for q in questions]
@@ -106,18 +106,16 @@ def _rater(answers: Said, name: str) -> dict[str, Any]:
 
 def _questions(answers: Said) -> Iterator[dict[str, Any]]:
     """Per question: Krippendorff's alpha over all rows with two raters, and the share of pairs that are equal."""
-    asked: dict[str, Question] = {}
-    tables: dict[str, list[dict[str, float]]] = {}
-    for key, by in answers.first.items():
-        for question in answers.task.questions(answers.units[key]):
-            asked[question.name] = question
-            given = {name: question.number(one.answer[question.name]) for name, one in by.items() if one.answer}
-            tables.setdefault(question.name, []).append(given)
-    for name, rows in tables.items():
-        shared = [row for row in rows if len(row) > 1]
+    for question in answers.task.questions:
+        name = question.name
+        given = (
+            {rater: question.number(one.answer[name]) for rater, one in by.items() if one.answer}
+            for by in answers.first.values()
+        )
+        shared = [row for row in given if len(row) > 1]
         raters = sorted({rater for row in shared for rater in row})
         table = [[row.get(rater, math.nan) for rater in raters] for row in shared]
-        alpha = krippendorff_alpha(table, nominal=not asked[name].ordered) if table else math.nan
+        alpha = krippendorff_alpha(table) if table else math.nan
         equal = [a == b for row in shared for a, b in itertools.combinations(row.values(), 2)]
         yield {
             "question": name,
@@ -183,8 +181,8 @@ def _contradictions(answers: Said) -> Iterator[dict[str, Any]]:
 def _confused(answers: Said) -> list[dict[str, Any]]:
     """Which two answers raters give to the same row, the most frequent first: where the guidelines draw no line."""
     pairs: Counter[tuple[str, str, str]] = Counter()
-    for key, by in answers.first.items():
-        for question in answers.task.questions(answers.units[key]):
+    for by in answers.first.values():
+        for question in answers.task.questions:
             present = {one.answer[question.name] for one in by.values() if one.answer}
             if question.choices:
                 ranked = [choice for choice in question.choices if choice.value in present]

@@ -85,8 +85,7 @@ class Desk:
 
     def show(self, key: str, turn: int, answer: Any = None, after: int | None = None) -> dict[str, Any]:
         """A unit as the page shows it: its texts, without who wrote them and what others said of them."""
-        unit = self.units[key]
-        row, about = unit.row, unit.about
+        row = self.units[key].row
         if self._turned(key, turn):
             row = {**row, "output_a": row["output_b"], "output_b": row["output_a"]}
             answer = answer and _swapped(answer)
@@ -94,9 +93,8 @@ class Desk:
         texts = {name: clean(row[name]) for name in names if row.get(name)}
         return {
             "key": key, "turn": turn, "place": self.shown.index((key, turn)) + 1, "after": after, "answer": answer,
-            "questions": [question.to_dict() for question in self.task.questions(unit)],
+            "questions": [question.to_dict() for question in self.task.questions],
             "texts": texts, "turns": {name: turns for name, text in texts.items() if (turns := turns_in(text))},
-            "about": _cleaned({name: value for name, value in about.items() if name != "judge"}),
         }  # fmt: skip
 
     def _turned(self, key: str, turn: int) -> bool:

@@ -23,11 +23,11 @@ class Label(Command, Rows, Json):
 
     panel: ClassVar[str] = "Start"
 
-    rows: str | None = argument(None, "Rows to label; an output of `score` for --kind verdicts.", "ROWS")
+    rows: str | None = argument(None, "Rows to label.", "ROWS")
     kind: str | None = flag(
         None,
-        "score (default), category, binary (pass or fail), preference (A or B), spans (errors in the text, for "
-        "`judgesmith evaluate --spans`) or verdicts (are a judge's error spans and explanations right?).",
+        "score (default), category, binary (pass or fail), preference (A or B) or spans (errors in the text, for "
+        "`judgesmith evaluate --spans`).",
         metavar="KIND",
     )
     scale: tuple[float, float] | None = flag(None, "Worst and best score; default 1 5.", metavar="LOW HIGH")
@@ -119,7 +119,6 @@ def _told(result: dict[str, Any]) -> list[str]:
             lines.append(f"  {one['question']}: {_agreement(one)} on {one['rows']} rows of {one['raters']} raters")
     if result["split_rows"]:
         lines.append(f"  raters split on {result['split_rows']} rows (--json has them)")
-    lines += _studies(result.get("studies", {}))
     if "export" in result:
         lines.append(f"wrote {result['exported']} labels to {result['export']}")
     return lines
@@ -131,26 +130,3 @@ def _agreement(one: dict[str, Any]) -> str:
     if "f1" in one:
         return f"F1 of the marked characters {number(one['f1'])}, with severities {number(one['weighted_f1'])}"
     return f"Krippendorff's alpha {number(one['alpha'])}, equal answers {number(one['equal'])}"
-
-
-def _studies(result: dict[str, Any]) -> list[str]:
-    from ..running.console import number
-    from .task import QUALITIES, SPAN_ANSWERS
-
-    lines = []
-    for judge, tables in result.items():
-        if spans := tables.get("spans"):
-            lines.append(f"{judge}: explanation by error span ({', '.join(SPAN_ANSWERS)})")
-            lines += [
-                f"  {name}: {', '.join(str(row[c]) for c in SPAN_ANSWERS)}" for name, row in spans["counts"].items()
-            ]
-            lines.append(f"  {spans['total']} in all; span OK {number(spans['span_ok'], 0)} %, "
-                        f"explanation correct {number(spans['explanation_correct'], 0)} %")  # fmt: skip
-        if shares := tables.get("explanations"):
-            lines.append(f"{judge}: yes in per cent ({', '.join(QUALITIES)})")
-            rows = shares["rows"] | {"Average": shares["average"]}
-            lines += [f"  {name}: {', '.join(number(row[q]) for q in QUALITIES)}" for name, row in rows.items()]
-            lines.append(f"  aspect-to-overall alignment {number(shares['alignment'])}, "
-                        f"differentiability {number(shares['differentiability'])}, "
-                        f"overall (1-5) {number(shares['overall'], 3)}")  # fmt: skip
-    return lines

@@ -57,10 +57,6 @@ def _label(answers: Said, given: Given, words: Mapping[str, str]) -> dict[str, A
         errors = [one | {"how": "omission" if one["start"] is None else "exact"} for one in answer["errors"]]
         return {"annotator": given.rater, "errors": errors}
     who: dict[str, Any] = {"rater": given.rater}
-    if task.kind == "verdicts":
-        about = answers.units[given.unit].about
-        subject = about.get("error", {}).get("text") or about.get("name", "")
-        return who | {"judge": about["judge"], "what": about["what"], "of": subject} | answer
     reasons = answer.get(WHY, {})
     if len(task.aspects) < 2:
         reasons = next(iter(reasons.values()), None)

@@ -15,7 +15,7 @@ from ..errors import OptionError
 from .few import read_suggestable
 from .store import Given, Store
 from .suggestion import suggest
-from .task import Task, Unit
+from .task import Task
 from .units import Units
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ def next_units(candidates: Units, store: Store, task: Task, wanted: Label) -> li
     if wanted.order == "random":
         random.Random(wanted.seed).shuffle(units)
     elif wanted.order == "suggest":
-        if task.kind in ("preference", "verdicts"):
-            raise OptionError(f"--order suggest: it chooses single rows, not {task.kind}; take --order random")
+        if task.kind == "preference":
+            raise OptionError("--order suggest: it chooses single rows, not pairs; take --order random")
         known, readings = read_suggestable(str(wanted.rows), columns=wanted.roles(), own=False)
         human = _labelled([row.line for row in known.rows], candidates, store, task)
         chosen = suggest(readings, len(known.rows), human=human, documents=known.documents, systems=known.systems)
@@ -48,21 +48,20 @@ def next_units(candidates: Units, store: Store, task: Task, wanted: Label) -> li
 def _labelled(lines: list[int], units: Units, store: Store, task: Task) -> Vector:
     """The mean of what the store's raters gave the rows on these lines of the file, NaN where nobody did: scores that
     the file itself has may be of something else."""
-    of_key = {unit.key: unit for unit in units.units}
+    line_of = {unit.key: unit.line for unit in units.units}
     known: dict[int, list[float]] = {}
     for one in store.given():
-        if one.unit in of_key and one.answer is not None:
-            unit = of_key[one.unit]
-            known.setdefault(unit.line, []).append(as_number(task, unit, one))
+        if one.unit in line_of and one.answer is not None:
+            known.setdefault(line_of[one.unit], []).append(as_number(task, one))
     return np.array([np.mean(known[line]) if line in known else np.nan for line in lines])
 
 
-def as_number(task: Task, unit: Unit, given: Given) -> float:
+def as_number(task: Task, given: Given) -> float:
     """A rater's answer as one number, higher is better: the first question's, or fewer errors."""
     assert given.answer is not None
     if task.kind == "spans":
         return -float(sum(error["severity"] for error in given.answer["errors"]))
-    question = task.questions(unit)[0]
+    question = task.questions[0]
     return question.number(given.answer[question.name])
 
 

@@ -91,21 +91,11 @@ function part(name, text, about = {}) {
 }
 
 function parts() {
-  const {output} = row.texts, about = row.about;
   const made = ["Source", "Context", "Reference"].filter(name => row.texts[name.toLowerCase()]).map(name => part(name, words_(name.toLowerCase())));
   if (task.kind === "preference") {
     made.push(el("div", {class: "two"}, part("A", words_("output_a"), {judged: true}), part("B", words_("output_b"), {judged: true})));
   } else if (task.kind === "spans") {
     made.push(part("Output", "", {judged: true, box: {id: "output", role: "application", "aria-describedby": "how"}}));
-  } else if (about.what === "error") {
-    const {start, end, severity, text, explanation} = about.error, points = Array.from(output);
-    const marked = start === null ? output : [points.slice(0, start).join(""), el("mark", {class: "s4"}, points.slice(start, end).join("")), points.slice(end).join("")];
-    made.push(part("Output", marked), part(`Error${severity ? `, severity ${severity} of 5` : ""}`, [text || "(no words given)", start === null ? ` (${about.error.place})` : ""], {judged: true}),
-      part("Explanation of the error", explanation || "(none)", {judged: true}));
-  } else if (about.what) {
-    made.push(part("Output", words_("output")));
-    made.push(part(`Explanation of ${about.name}, score ${about.score ?? "none"}`, about.explanation, {judged: true}));
-    for (const one of about.criteria || []) made.push(part(`${one.name}, score ${one.score ?? "none"}`, one.explanation));
   } else made.push(part("Output", words_("output"), {judged: true}));
   if (task.kind === "preference") return made;
   // What is judged stands beside what it is judged by, where there is room.

@@ -13,7 +13,6 @@ from .agreement import Said, summary
 from .export import export
 from .order import next_units
 from .store import Store
-from .studies import tables
 from .task import Task
 from .units import read_units
 
@@ -35,8 +34,6 @@ class Opened:
         answers = Said.of(self.store, self.task)
         results: dict[str, Any] = {"store": str(self.store.path), "kind": self.task.kind, "rows": self.rows}
         results |= {"labels": sum(map(len, answers.first.values()))} | summary(answers, self.store.raters())
-        if self.task.kind == "verdicts":
-            results["studies"] = tables(answers)
         if target is not None:
             results |= {"export": str(target), "exported": export(answers, target)}
         return results

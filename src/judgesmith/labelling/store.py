@@ -136,12 +136,12 @@ class Store:
         with self._writing():
             (last,) = self._db.execute("SELECT coalesce(max(place), 0) FROM units").fetchone()
             for place, unit in enumerate(units, last + 1):
-                body = json.dumps({"row": dict(unit.row), "about": dict(unit.about)})
+                body = json.dumps({"row": dict(unit.row)})
                 self._db.execute("INSERT OR IGNORE INTO units VALUES (?, ?, ?)", (unit.key, place, body))
 
     def units(self) -> dict[str, Unit]:
         rows = self._db.execute("SELECT key, body FROM units ORDER BY place")
-        return {key: Unit(key, **json.loads(body)) for key, body in rows}
+        return {key: Unit(key, json.loads(body)["row"]) for key, body in rows}
 
     def queue(self) -> list[str]:
         """The units to be labelled, in their order."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Container, Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
 from ..datasets.spans import SEVERITIES
 from ..errors import OptionError
 
-Kind = Literal["score", "category", "binary", "preference", "spans", "verdicts"]
+Kind = Literal["score", "category", "binary", "preference", "spans"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 #: Answers of one question that have a key of their own; of a longer scale people type the number.
 MOST_CHOICES = 10
@@ -18,17 +18,6 @@ MOST_ERRORS = 500
 LONGEST_NOTE = 2000
 #: Where an answer has its reasons.
 WHY = "why"
-
-#: What OpeNLGauge's and Active-Critic's studies with people ask (section 7.2 and Table 4; appendix F and Table 3).
-SPAN_ANSWERS = ("Error", "No span given", "Not an error", "Hallucination")
-EXPLANATION_ANSWERS = ("Correct", "Partially correct", "Incomplete", "Vague", "Incorrect", "Not an error")
-QUALITIES = {
-    "Clarity": "Is the explanation clear and easy to understand?",
-    "Relevance": "Is it about the aspect that it is given for?",
-    "Score consistency": "Does it fit the score, and does the score follow from it?",
-    "Accuracy": "Does it match the texts, with nothing invented?",
-}
-ALIGNMENT, DIFFERENTIABILITY, USEFULNESS = "Aspect-to-overall alignment", "Differentiability", "Overall"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +31,13 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Something asked of a row. choices: the answers, worst first where they are `ordered`; none: a number from low to
-    high is typed."""
+    """Something asked of a row. choices: the answers, worst first; none: a number from low to high is typed."""
 
     name: str
     text: str
     choices: tuple[Choice, ...] = ()
     low: float = math.nan
     high: float = math.nan
-    ordered: bool = True
 
     def read(self, value: Any) -> str | float:
         """An answer that came from outside. Raises ValueError."""
@@ -64,16 +51,14 @@ class Question:
         raise ValueError(f"{self.name}: choose one of {', '.join(choice.label for choice in self.choices)}")
 
     def number(self, value: str | float) -> float:
-        """An answer as a number: its place from 0 to 1 if answers are ordered, else that of the category, from 0."""
-        if not self.choices or (self.ordered and isinstance(value, int | float)):
+        """An answer as a number: its place from 0 to 1."""
+        if not self.choices or isinstance(value, int | float):
             return (float(value) - self.low) / (self.high - self.low)
-        place = [choice.value for choice in self.choices].index(value)
-        return place / (len(self.choices) - 1) if self.ordered else float(place)
+        return [choice.value for choice in self.choices].index(value) / (len(self.choices) - 1)
 
     def apart(self, one: str | float, other: str | float) -> float:
         """How far two answers are from each other: 0 for equal ones, 1 for the ends of the scale."""
-        distance = abs(self.number(one) - self.number(other))
-        return distance if self.ordered else float(distance > 0)
+        return abs(self.number(one) - self.number(other))
 
     def shown(self, value: str | float) -> str:
         """An answer in words."""
@@ -87,12 +72,11 @@ class Question:
 
 @dataclass(frozen=True)
 class Unit:
-    """What one answer is given on. row: the texts and names of the row; about: what of a verdict is judged. line: of
-    the file, from 1, where the unit is one row of it."""
+    """What one answer is given on. row: the texts and names of the row. line: of the file, from 1, where the unit is
+    one row of it."""
 
     key: str
     row: Mapping[str, Any]
-    about: Mapping[str, Any] = field(default_factory=dict)
     line: int = 0
 
 
@@ -137,18 +121,17 @@ class Task:
 
     @property
     def title(self) -> str:
-        kinds = {"preference": "Which is better?", "spans": "Errors", "verdicts": "Verdicts"}
+        kinds = {"preference": "Which is better?", "spans": "Errors"}
         return ", ".join(self.aspects) or kinds.get(self.kind, "Quality")
 
     @property
     def takes_why(self) -> bool:
         """Whether an answer has a reason; what is marked in a text has one at each mark."""
-        return self.kind not in ("spans", "verdicts")
+        return self.kind != "spans"
 
-    def questions(self, unit: Unit) -> tuple[Question, ...]:
-        """What is asked of a unit; nothing where errors are marked in the text."""
-        if self.kind == "verdicts":
-            return _of_verdict(unit.about)
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        """What is asked of a row; nothing where errors are marked in the text."""
         if self.kind == "spans":
             return ()
         if self.kind == "preference":
@@ -179,7 +162,7 @@ class Task:
             raise ValueError("an answer must be an object")
         if self.kind == "spans":
             return {"errors": _errors(answer.get("errors"), unit.row["output"])}
-        made: dict[str, Any] = {q.name: q.read(answer.get(q.name)) for q in self.questions(unit)}
+        made: dict[str, Any] = {q.name: q.read(answer.get(q.name)) for q in self.questions}
         reasons = _reasons(answer.get(WHY) or {}, made) if self.takes_why else {}
         return made | ({WHY: reasons} if reasons else {})
 
@@ -203,31 +186,6 @@ def _scale(name: str, text: str, low: float, high: float) -> Question:
     own = all(0 <= value <= 9 for value in values)  # else the first has the key 1, the tenth 0
     keys = [f"{value:g}" if own else _digit(place) for place, value in enumerate(values, 1)]
     return Question(name, text, tuple(map(Choice, values, (f"{v:g}" for v in values), keys)), low, high)
-
-
-def _named(name: str, text: str, answers: Sequence[str], ordered: bool = False) -> Question:
-    choices = tuple(Choice(answer, answer, str(place)) for place, answer in enumerate(answers, 1))
-    return Question(name, text, choices, ordered=ordered)
-
-
-def _yes_no(name: str, text: str) -> Question:
-    return Question(name, text, (Choice("No", "No", "n"), Choice("Yes", "Yes", "y")))
-
-
-def _of_verdict(about: Mapping[str, Any]) -> tuple[Question, ...]:
-    """What is asked of an error, of a criterion's explanation, or of the whole verdict."""
-    if about["what"] == "error":
-        return (
-            _named("Error span", "Do the marked words hold an error?", SPAN_ANSWERS),
-            _named("Explanation", "Is the explanation of the error right?", EXPLANATION_ANSWERS),
-        )
-    asked = [_yes_no(name, text) for name, text in QUALITIES.items()]
-    if about["what"] == "overall":
-        if about.get("criteria"):
-            asked.append(_yes_no(ALIGNMENT, "Does it fit the explanations of the single aspects?"))
-        asked.append(_yes_no(DIFFERENTIABILITY, "Would a clearly better or worse text get another explanation?"))
-        asked.append(_scale(USEFULNESS, "How useful is it all, from 1 to 5?", 1.0, 5.0))
-    return tuple(asked)
 
 
 def _reasons(given: Any, questions: Container[str]) -> dict[str, str]:

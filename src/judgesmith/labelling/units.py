@@ -1,4 +1,4 @@
-"""A file as units to be labelled: its rows, pairs of outputs, or the errors and explanations of its verdicts."""
+"""A file as units to be labelled: its rows, or pairs of outputs."""
 
 from __future__ import annotations
 
@@ -15,13 +15,11 @@ from ..datasets.loading import read_compared
 from ..datasets.records import Row
 from ..errors import LabelsError
 from ..evaluating.sources import places, read_file
-from ..reports.rows import Shown, read_scored
 from ..running.opening import rows_file
-from ..signatures.values import ErrorSpan
 from .task import Kind, Unit
 
-#: A unit without its key: row, about, line.
-_Found = tuple[dict[str, Any], dict[str, Any], int]
+#: A unit without its key: row, line.
+_Found = tuple[dict[str, Any], int]
 
 
 @dataclass(frozen=True)
@@ -36,8 +34,6 @@ class Units:
 def read_units(name: str, kind: Kind, columns: Mapping[str, str]) -> Units:
     """Read ROWS. Raises LabelsError for a file that cannot be read, or that has nothing to be labelled so."""
     path = rows_file(name)
-    if kind == "verdicts":
-        return _keyed(path.name, _verdicts(path, columns))
     if kind == "preference":
         return _keyed(path.name, _pairs(name, path, columns))
     file = read_file(name, columns)
@@ -48,7 +44,7 @@ def read_units(name: str, kind: Kind, columns: Mapping[str, str]) -> Units:
             f"{file.origin}: the output is empty in every row; name its column with --columns output=NAME"
         )
     notes = [f"{file.origin}: {len(file.rows) - len(full)} rows without an output are left out"]
-    whole: list[_Found] = [(_row(row) | {"output": row.output}, {}, row.line) for row in full]
+    whole: list[_Found] = [(_row(row) | {"output": row.output}, row.line) for row in full]
     return _keyed(file.origin, whole, notes if len(full) < len(file.rows) else ())
 
 
@@ -56,11 +52,11 @@ def _keyed(origin: str, candidates: Iterable[_Found], notes: Sequence[str] = ())
     """Units with keys of what is shown: the same texts are the same unit wherever they stand in the file."""
     seen: Counter[str] = Counter()
     units = []
-    for row, about, line in candidates:
+    for row, line in candidates:
         shown = {name: value for name, value in row.items() if name not in ("id", "doc_id", "group", "system")}
-        digest = sha256(json.dumps([shown, about], sort_keys=True).encode()).hexdigest()[:20]
+        digest = sha256(json.dumps([shown, {}], sort_keys=True).encode()).hexdigest()[:20]
         seen[digest] += 1
-        units.append(Unit(f"{digest}-{seen[digest]}", row, about, line))
+        units.append(Unit(f"{digest}-{seen[digest]}", row, line))
     return Units(origin, tuple(units), tuple(notes))
 
 
@@ -94,50 +90,4 @@ def _pairs(name: str, path: Path, columns: Mapping[str, str]) -> Iterator[_Found
         )
     for a, b, pair in pairs:
         shared = {key: value for key, value in _row(a).items() if key != "system"}
-        yield shared | {"id": pair, "output_a": a.output, "output_b": b.output}, {}, 0
-
-
-# Verdicts ------------------------------------------------------------------------------------------------------------
-
-
-def _verdicts(path: Path, columns: Mapping[str, str]) -> Iterator[_Found]:
-    """Every error of a verdict; where there is none, every explanation."""
-    any_verdict = False
-    for shown in read_scored(path, columns=columns).rows:
-        row = _row(shown.row) | {"output": shown.row.output}
-        for about in _about(shown):
-            any_verdict = True
-            yield row, {"judge": shown.judge} | about, 0
-    if not any_verdict:
-        raise LabelsError(f"{path.name}: no verdict has an error or an explanation that could be judged")
-
-
-def _about(shown: Shown) -> Iterator[dict[str, Any]]:
-    verdict = shown.verdict
-    if verdict.failure:
-        return
-    for error in verdict.errors:
-        yield {"what": "error", "error": _error(error)}
-    lines = [
-        {"name": name, "score": _number(one.score), "explanation": one.explanation}
-        for name, one in verdict.criteria.items()
-        if one.explanation
-    ]
-    for one in lines:
-        yield {"what": "criterion"} | one
-    if verdict.explanation and not verdict.errors:
-        yield {
-            "what": "overall", "name": "overall", "score": _number(verdict.score), "explanation": verdict.explanation,
-            "criteria": lines,
-        }  # fmt: skip
-
-
-def _error(error: ErrorSpan) -> dict[str, Any]:
-    return {
-        "text": error.text, "explanation": error.explanation, "severity": _number(error.severity),
-        "start": error.start, "end": error.end, "place": error.how,
-    }  # fmt: skip
-
-
-def _number(value: float) -> float | None:
-    return round(value, 4) if value == value else None
+        yield shared | {"id": pair, "output_a": a.output, "output_b": b.output}, 0
