@@ -25,7 +25,7 @@ MORE = """
 Every seed draws held-out rows (whole documents), which no arm learns from, then an order of the labels. All is kept in
 the folder -o: config.yaml, results.jsonl (with every candidate of a search) and predictions.jsonl (written as cells
 finish; the same command resumes where it stopped, and more arms, models or seeds are added), study.html (a page to look
-at), tables.md, tables.tex, figure.png and .svg.
+at), tables.md, tables.tex, figure.svg and .pdf.
 
 A --config file has the same options by their names (lm, train, seeds, arms, …, and all of `judgesmith compile`); flags
 win. A --preset has the arms of a paper's table, or what it sets for a set of data; both can be given. Exit code 0: all

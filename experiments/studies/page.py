@@ -4,33 +4,28 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-
-from markupsafe import Markup
 
 from ...errors import OptionError
 from ...evaluating.pivot import ALPHA
-from ...figures import OF_JUDGES, Dot, Dots, Estimate, forest, plot
+from ...figures import OF_JUDGES, Dot, Dots, Drawing, Estimate, forest, plot
 from ...pages import Figures, Section
 from ...pages import render as render_page
 from ...programs.atomic import write_whole
 from ...tables import interval, number, p_value
 from .analysis import Analysis, Line
-from .tables import colours, draw, heading, markdown, results
+from .tables import colours, heading, markdown, results
 
 CANDIDATES = 2_000  # dots of candidates
 
 
 def render(analysis: Analysis) -> str:
     """The page."""
-    done = [line for line in analysis.lines if line.records]
-    keys = colours(analysis)
-    estimates = [Estimate(line.name, line.q, line.low, line.high, colour=keys[line.name]) for line in done]
-    drawn = [("Q of every line with its 95 % interval; the thin line is 0", forest([("", estimates)]))] if done else []
+    done = any(line.records for line in analysis.lines)
     sections = [
         Section("Results", [results(analysis)] if done else []),
-        Section("Figures", [Figures([*drawn, *_charts(analysis, keys)])]),
+        Section("Figures", [Figures([*figures(analysis)])]),
         Section("Failed", [[f"{cell}: {reason}" for cell, reason in analysis.failures]]),
         Section("Notes", [analysis.notes]),
     ]
@@ -38,13 +33,16 @@ def render(analysis: Analysis) -> str:
 
 
 def write(analysis: Analysis, folder: Path) -> list[Path]:
-    """study.html, tables.md, tables.tex, figure.png and figure.svg. Raises OptionError where they cannot be written."""
+    """study.html, tables.md, tables.tex, and of what the page draws Q against labels, or else of every line, as
+    figure.svg and figure.pdf. Raises OptionError where they cannot be written."""
     made = [folder / "study.html", folder / "tables.md", folder / "tables.tex"]
     try:
         for path, text in zip(made, (render(analysis), markdown(analysis), latex(analysis)), strict=True):
             write_whole(path, text)
-        if any(line.records for line in analysis.lines):
-            made += draw(analysis, folder)
+        drawn = [one for about, one in figures(analysis) if about.startswith(("Q of every line", "Q against labels"))]
+        for path in (folder / "figure.svg", folder / "figure.pdf") if drawn else ():
+            drawn[-1].write(path)
+            made.append(path)
     except OSError as error:
         raise OptionError(f"{folder} cannot be written: {error.strerror or error}") from None
     return made
@@ -80,7 +78,12 @@ def lead(analysis: Analysis) -> str:
     )
 
 
-def _charts(analysis: Analysis, keys: Mapping[str, int]) -> Iterator[tuple[str, Markup]]:
+def figures(analysis: Analysis) -> Iterator[tuple[str, Drawing]]:
+    """What each figure shows, and the figure; none before a cell is done."""
+    keys, known = colours(analysis), [line for line in analysis.lines if line.records]
+    if known:
+        estimates = [Estimate(line.name, line.q, line.low, line.high, colour=keys[line.name]) for line in known]
+        yield "Q of every line with its 95 % interval; the thin line is 0", forest([("", estimates)])
     done = [line for line in analysis.lines if line.records and not math.isnan(line.q)]
     names = list(dict.fromkeys(line.name for line in done))
     for title, x, words in (("Q against calls", "calls", "calls of fitting"),
@@ -95,7 +98,7 @@ def _charts(analysis: Analysis, keys: Mapping[str, int]) -> Iterator[tuple[str, 
                     f"{line.mean(x):,.0f}")
                 for line in own
             ]  # fmt: skip
-            series.append(Dots(dots, OF_JUDGES[keys[name] - 1], joined=True))
+            series.append(Dots(dots, OF_JUDGES[keys[name] - 1], joined=True, name=name))
         about = f"{title}: means over the seeds with 95 % intervals; the lower axis is logarithmic"
         yield (
             about,

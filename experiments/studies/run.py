@@ -43,8 +43,8 @@ from .config import Given, Size, StudyConfig, changes
 
 #: What a study leaves in its folder.
 FILES = (
-    "config.yaml", "results.jsonl", "predictions.jsonl", "study.html", "tables.md", "tables.tex", "figure.png",
-    "figure.svg",
+    "config.yaml", "results.jsonl", "predictions.jsonl", "study.html", "tables.md", "tables.tex", "figure.svg",
+    "figure.pdf",
 )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""A study's tables (terminal, markdown, LaTeX, page) and its figure."""
+"""A study's tables: terminal, markdown, LaTeX and page."""
 
 from __future__ import annotations
 
@@ -6,11 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from ...figures import SERIES, figure, literal, write_figure
+from ...figures import SERIES
 from ...running.console import wide as table_console
 from ...tables import Cell, Column, Table, clean, interval, md, number
 from .analysis import Analysis, Line
@@ -152,50 +149,3 @@ def markdown(analysis: Analysis) -> str:
     return f"# {md(heading(analysis))}\n\n{results(analysis).markdown()}" + "".join(
         f"\n{title}\n\n{text}" for title, text in parts.items()
     )
-
-
-# The figure ----------------------------------------------------------------------------------------------------------
-
-
-def draw(analysis: Analysis, folder: Path) -> list[Path]:
-    """A curve over the number of labels with its bands, or Q of each line."""
-    several = len(analysis.sizes()) > 1
-    paths = [folder / "figure.png", folder / "figure.svg"]
-    with figure(6.4, 4.0 if several else max(2.2, 0.34 * len(analysis.names()) + 1.4)) as drawn:
-        axes = drawn.subplots()
-        (_curve if several else _dots)(axes, analysis)
-        axes.set_title(literal(heading(analysis)), fontsize=8, wrap=True)
-        for path in paths:
-            write_figure(path, drawn)
-    return paths
-
-
-def _curve(axes: Any, analysis: Analysis) -> None:
-    ticks: set[int] = set()
-    for name in analysis.names():
-        lines = [line for line in analysis.lines if line.name == name and line.records]
-        lines.sort(key=lambda line: line.mean("labels"))
-        places = [line.mean("labels") for line in lines]
-        ticks |= {round(place) for place in places}
-        (drawn,) = axes.plot(places, [line.q for line in lines], "o-", label=literal(name))
-        axes.fill_between(
-            places, [line.low for line in lines], [line.high for line in lines], color=drawn.get_color(), alpha=0.13,
-            linewidth=0,
-        )  # fmt: skip
-    axes.set_xscale("log")
-    axes.set_xticks(sorted(ticks), [str(t) for t in sorted(ticks)])
-    axes.minorticks_off()
-    axes.set_xlabel("labels to learn from")
-    axes.set_ylabel("Q on held-out rows")
-    axes.legend(fontsize=8)
-
-
-def _dots(axes: Any, analysis: Analysis) -> None:
-    lines = [line for line in analysis.lines if line.records][::-1]
-    ends = [(line.q - line.low, line.high - line.q) for line in lines]  # NaN draws no bar
-    axes.errorbar([line.q for line in lines], range(len(lines)), xerr=np.abs(ends).T, fmt="o", capsize=3)
-    axes.set_yticks(range(len(lines)), [literal(line.name) for line in lines], fontsize=8)
-    axes.set_xlabel("Q on held-out rows")
-    base = next((line.q for line in lines if line.arm == analysis.config.baseline), math.nan)
-    if not math.isnan(base):
-        axes.axvline(base, color="0.7", linewidth=0.8, zorder=0)

@@ -1,4 +1,4 @@
-"""Figures: one style of matplotlib, as files and inside pages.
+"""Figures: one style of matplotlib, inside pages and as files.
 
 A figure in a page is inline SVG in the page's own colours: it loads nothing, follows light and dark, and its texts are
 escaped. The figure around it has the words for those who do not see it.
@@ -29,55 +29,6 @@ OF_PAGE = ("currentColor", "var(--accent)", "var(--people)", "var(--dim)", "var(
            *(f"var(--judge{k})" for k in range(1, len(SERIES) + 1)))  # fmt: skip
 ON_PAPER = ("#1a1a1a", "#1f5fa8", "#6d6d6d", "#565656", "#d5d5d5", *SERIES)
 INK, JUDGE, PEOPLE, DIM, LINE, *OF_JUDGES = (f"judgesmith {k}" for k in range(len(OF_PAGE)))
-
-
-@contextmanager
-def plot_style(more: Mapping[str, Any] | None = None) -> Iterator[None]:
-    """The style of all figures while they are drawn. more: further settings of matplotlib."""
-    from matplotlib import rc_context
-    from matplotlib.rcsetup import cycler
-
-    settings: dict[str, Any] = {
-        "axes.prop_cycle": cycler(color=SERIES), "axes.spines.top": False, "axes.spines.right": False,
-        "axes.edgecolor": "#565656", "axes.labelcolor": "#1a1a1a", "text.color": "#1a1a1a", "xtick.color": "#565656",
-        "ytick.color": "#565656", "xtick.labelcolor": "#1a1a1a", "ytick.labelcolor": "#1a1a1a",
-        "axes.grid": True, "axes.axisbelow": True, "grid.color": "#d5d5d5", "grid.linewidth": 0.6,
-        "axes.titlelocation": "left", "axes.titlesize": 9, "font.size": 9, "legend.frameon": False,
-        "legend.fontsize": 8, "lines.linewidth": 1.6, "lines.markersize": 4.5, "errorbar.capsize": 2,
-        "xtick.labelsize": 8, "ytick.labelsize": 8, "hatch.linewidth": 0.6, "svg.hashsalt": "judgesmith",
-        "text.usetex": False, "text.parse_math": True, "figure.facecolor": "white", "savefig.facecolor": "white",
-        "figure.constrained_layout.use": True,
-    }  # fmt: skip
-    with rc_context(cast(Any, settings | dict(more or {}))):
-        yield
-
-
-@contextmanager
-def figure(width: float, height: float) -> Iterator[Any]:
-    """An empty figure in this style, in inches; draw in it while the block lasts."""
-    from matplotlib.figure import Figure
-
-    with plot_style():
-        yield Figure(figsize=(width, height), layout="constrained")
-
-
-def literal(text: str) -> str:
-    """A name of unknown origin, which matplotlib does not read as mathematics."""
-    return clean(text).replace("$", r"\$")
-
-
-def write_figure(path: Path, drawn: Any) -> None:
-    """A figure of matplotlib in the format of the file's name: the same numbers give the same file, whole or not at
-    all. Raises OSError."""
-    kind = path.suffix.lower().lstrip(".") or "png"
-    buffer, dated = io.BytesIO(), {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
-    with plot_style({"pdf.fonttype": 42}):
-        drawn.savefig(buffer, format=kind, dpi=150, metadata=dated.get(kind))
-    write_whole(path, buffer.getvalue())
-
-
-# In pages ------------------------------------------------------------------------------------------------------------
-
 #: What a page does without: texts are in its own font, and nothing is drawn outside the axes.
 _SLIM = [
     (re.compile(pattern, re.DOTALL), by)
@@ -98,17 +49,32 @@ class Drawing(Markup):
     place: tuple[Callable[[Any], None], int, int]
 
     def write(self, path: Path) -> None:
-        """As SVG or PDF, in colours for paper. Raises OSError."""
-        with _colours(ON_PAPER), plot_style(_STYLE):
-            write_figure(path, _figure(*self.place))
+        """As SVG or PDF by the file's name, in colours for paper: the same numbers give the same file, whole or not at
+        all. Raises OSError."""
+        kind, buffer = path.suffix.lower().lstrip("."), io.BytesIO()
+        with _colours(ON_PAPER), _style({"pdf.fonttype": 42}):
+            drawn = _figure(*self.place)
+            drawn.savefig(buffer, format=kind, metadata={"Date" if kind == "svg" else "CreationDate": None})
+        write_whole(path, buffer.getvalue())
 
 
-_STYLE = {
-    "font.size": 11, "axes.labelsize": 11, "xtick.labelsize": 11, "ytick.labelsize": 11, "text.color": INK,
-    "axes.edgecolor": DIM, "axes.labelcolor": INK, "xtick.color": DIM, "ytick.color": DIM, "xtick.labelcolor": INK,
-    "ytick.labelcolor": INK, "grid.color": LINE, "xtick.major.size": 0, "ytick.major.size": 0, "xtick.minor.size": 0,
-    "text.parse_math": False, "figure.constrained_layout.use": False, "font.family": "sans-serif",
-}  # fmt: skip
+@contextmanager
+def _style(more: Mapping[str, Any]) -> Iterator[None]:
+    """The style of all figures while they are drawn. more: further settings of matplotlib."""
+    from matplotlib import rc_context
+
+    settings = {
+        "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "axes.axisbelow": True,
+        "axes.edgecolor": DIM, "axes.labelcolor": INK, "text.color": INK, "xtick.color": DIM, "ytick.color": DIM,
+        "xtick.labelcolor": INK, "ytick.labelcolor": INK, "grid.color": LINE, "grid.linewidth": 0.6, "font.size": 11,
+        "axes.labelsize": 11, "xtick.labelsize": 11, "ytick.labelsize": 11, "legend.fontsize": 9,
+        "legend.frameon": False, "lines.linewidth": 1.6, "lines.markersize": 4.5, "xtick.major.size": 0,
+        "ytick.major.size": 0, "xtick.minor.size": 0, "svg.hashsalt": "judgesmith", "text.usetex": False,
+        "text.parse_math": False, "figure.constrained_layout.use": False, "figure.facecolor": "white",
+        "savefig.facecolor": "white", "font.family": "sans-serif",
+    }  # fmt: skip
+    with rc_context(cast(Any, {**settings, **more})):
+        yield
 
 
 @contextmanager
@@ -135,8 +101,8 @@ def _figure(draw: Callable[[Any], None], width: int, height: int) -> Any:
 def svg(draw: Callable[[Any], None], width: int, height: int, *, salt: str, titles: Sequence[str] = ()) -> Drawing:
     """A figure of `width` times `height` pixels for a page. draw: draws on the axes. salt: tells the figure from the
     others of its page. titles: what is said at the artists with the ids `dot-0`, `dot-1`, …"""
-    style = _STYLE | {"svg.fonttype": "none", "svg.hashsalt": salt}
-    with _colours([f"#0102{k:02x}" for k in range(len(OF_PAGE))]), plot_style(style), warnings.catch_warnings():
+    style = {"svg.fonttype": "none", "svg.hashsalt": salt}
+    with _colours([f"#0102{k:02x}" for k in range(len(OF_PAGE))]), _style(style), warnings.catch_warnings():
         made, buffer = _figure(draw, width, height), io.StringIO()
         made.patch.set_visible(False)
         made.axes[0].patch.set_visible(False)
@@ -171,12 +137,14 @@ class Dot(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Dots:
-    """Points in one colour. joined: a line through them. faint: overlapping points shine through."""
+    """Points in one colour. joined: a line through them. faint: overlapping points shine through. name: of the series,
+    where there are several."""
 
     dots: Sequence[Dot]
     colour: str = JUDGE
     joined: bool = False
     faint: bool = False
+    name: str = ""
 
 
 def plot(
@@ -205,7 +173,11 @@ def plot(
                     groups.setdefault(round(2 * dot.radius), []).append(dot)
             for size, some in groups.items():
                 axes.plot([dot.x for dot in some], [dot.y for dot in some], "o", markersize=size, **style)
+            if one.name:
+                axes.plot([], [], "o", color=one.colour, label=shortened(one.name, 32))
         _axes(axes, x, y, logarithmic=logarithmic)
+        if any(one.name for one in series):
+            axes.legend()
         if line == "zero" and axes.get_ylim()[0] < 0 < axes.get_ylim()[1]:
             axes.axhline(0, color=DIM, linestyle=":", linewidth=1)
         if line == "diagonal":
