@@ -61,7 +61,7 @@ class _Study(Command, Preset, Rows, Json):
     aspect: str | None = flag(None, "Which score, where rows have several; mean:A,B,… is their mean.")
     library_aspect: str | None = flag(None, "As in `judgesmith compile`.", "--as", metavar="[TASK/]ASPECT")
     scale: tuple[float, float] | None = flag(None, "Lowest and highest score; inferred if not given.")
-    api_base: list[str] = flag([], "Address of an OpenAI-style server, or of Ollama. Repeatable.")
+    api_base: str | None = flag(None, "Address of an OpenAI-style server, or of Ollama.")
 
     @classmethod
     def catalogue(cls, given: Mapping[str, Any]) -> Catalogue:

@@ -321,11 +321,10 @@ class Given:
         result = {
             n: v for given in (self.file, self.flags) for n, v in given.items() if n in CONNECTION and v is not None
         }
-        bases = result.pop("api_base", [])
-        bases = [bases] if isinstance(bases, str) else bases
-        if not isinstance(bases, list | tuple) or not all(isinstance(base, str) for base in bases):
-            raise OptionError(f"{self.origin}, api_base: an address is a text; got {bases!r}")
-        return connection_of(read_options(ReachOptions, result, self.origin), bases)
+        base = result.pop("api_base", None)
+        if not isinstance(base, str | None):
+            raise OptionError(f"{self.origin}, api_base: an address is a text; got {base!r}")
+        return connection_of(read_options(ReachOptions, result, self.origin), base)
 
     def folder(self) -> Path:
         """Where the file wants the results; study-KIND where it does not say."""

@@ -98,7 +98,7 @@ class Paper(Command, Model, Json):
 
         asked = annotating.Asked(self.lm or "", tuple(self.annotator), self.rows, self.max_calls, settings)
         if not self.dry_run:
-            where = Connection(api_base=next(iter(self.api_base), None))
+            where = Connection(api_base=self.api_base)
             with alone(self.folder, folder=True):
                 return self._finish(annotating.joined(self.table or "", table, columns, asked, self.folder, where), [])
         plans = []
@@ -122,7 +122,7 @@ class Paper(Command, Model, Json):
             raise OptionError(f"--rows: {self.table} learns from rows; give --train and --heldout")
         flags = {
             "lm": self.lm, "arms": self._arms(table), "seeds": self.seeds, "train": self.train,
-            "heldout": self.heldout, "max_calls": self.max_calls, "api_base": self.api_base or None,
+            "heldout": self.heldout, "max_calls": self.max_calls, "api_base": self.api_base,
             **settings, **self._ensemble(table),
         }  # fmt: skip
         plans: list[dict[str, Any]] = []

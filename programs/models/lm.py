@@ -32,7 +32,6 @@ from . import engine, row_context
 from .as_dspy import TOKENS, plain_text, schema_of, shown, without_system
 from .cache import CallCache
 from .engine import PerLoop
-from .fleet import Fleet
 from .ollama import check_ollama, is_ollama, ollama_host
 from .transport import OpenAIStyle, Reply, Request, ThroughDSPy, ThroughLiteLLM, TokenChoice, Transport, Unanswered
 
@@ -70,8 +69,7 @@ class Connection:
     api_base, api_key: the server's address and key; None takes them from the provider's environment variables.
     timeout: seconds for one call. attempts: tries of one call, the first included. concurrency: calls under way at
     once; None takes what suits the model. rpm: requests a minute at most. cache: whether answers are kept on disk and
-    taken from there. others: addresses of further servers of the same model, which share the calls. Raises OptionError
-    for values that are not positive.
+    taken from there. Raises OptionError for values that are not positive.
     """
 
     api_base: str | None = None
@@ -81,7 +79,6 @@ class Connection:
     concurrency: int | None = None
     rpm: float | None = None
     cache: bool = True
-    others: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("timeout", "attempts", "concurrency", "rpm"):
@@ -588,8 +585,6 @@ def language_model(
             raise OptionError(f"an LM is a name or a dspy.LM object; got {type(lm).__name__}")
         return _foreign(name, lm, sampling, connection)
     name = lm.strip()
-    if connection.others and name.partition("/")[0] not in OPENAI_STYLE:
-        raise OptionError(f"several addresses (--api-base) are for OpenAI-style servers, not for {name}")
     if is_local(name):
         return _embedded(name, sampling, connection)
     if is_absent(name):
@@ -621,10 +616,8 @@ def language_model(
         return LanguageModel(
             name, transport, identity=lambda: transport.place, sampling=sampling, connection=connection
         )
-    bases = list(dict.fromkeys([base, *(_checked("--api-base", other) for other in connection.others)]))
-    styles = [OpenAIStyle(one, model, key=key, timeout=connection.timeout, label=name) for one in bases]
-    style = styles[0] if len(styles) == 1 else Fleet(styles)
-    return LanguageModel(name, style, identity=",".join(sorted(bases)), sampling=sampling, connection=connection)
+    style = OpenAIStyle(base, model, key=key, timeout=connection.timeout, label=name)
+    return LanguageModel(name, style, identity=base, sampling=sampling, connection=connection)
 
 
 @lru_cache(8)

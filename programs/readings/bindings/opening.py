@@ -115,7 +115,7 @@ def _embedded(path: Path, name: str) -> Opened:
 def _served(lm: LanguageModel) -> Opened:
     model = lm.name.partition("/")[2]
     # An address from the environment is only in its identity.
-    base = lm.connection.api_base or next(iter(re.findall(r"^https?://[^,]+", lm.identity or "")), "")
+    base = lm.connection.api_base or next(iter(re.findall(r"^https?://.+", lm.identity or "")), "")
     if not base or is_ollama(lm.name):
         own = f", or Ollama's own file of it: --reader ollama/{model}" if is_ollama(lm.name) else ""
         raise ModelError(

@@ -228,8 +228,6 @@ def _completion(message: Mapping[str, Any]) -> dict[str, Any]:
 def provider_of(name: str, where: Connection) -> OpenAI | Anthropic:
     """The batch interface of a model. Raises OptionError where it has none, or no key is set."""
     family, model = name.partition("/")[::2] if "/" in name else ("", name)
-    if where.others:
-        raise OptionError("--batch sends to one address; give --api-base once")
     if family == "openai" or (not family and re.match(r"gpt-|o\d", model)):
         names, base, key_name = ("OPENAI_BASE_URL", "OPENAI_API_BASE"), "https://api.openai.com/v1", "OPENAI_API_KEY"
     elif family == "anthropic" or (not family and model.startswith("claude-")):

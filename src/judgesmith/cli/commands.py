@@ -167,11 +167,7 @@ class Model(Options):
         "Language model: openai/…, anthropic/… and any other LiteLLM name, ollama_chat/…, local/NAME (see `judgesmith "
         "list models`), gguf:PATH, recorded:FILE#COLUMN. Default: JUDGESMITH_LM.",
     )
-    api_base: list[str] = flag(
-        [],
-        "Address of an OpenAI-style server, or of Ollama. Repeatable: servers of one model share the calls, and one "
-        "that is down is left out.",
-    )
+    api_base: str | None = flag(None, "Address of an OpenAI-style server, or of Ollama.")
 
 
 class Reach(Model, ReachOptions):

@@ -99,7 +99,7 @@ class Compile(Command, Aspect, Preset, Model, Rows, Json):
         run = CompileRun.of(
             setup, chosen, labels=self.labels, lm=self.lm or setup.model, start=self.begin, output=self.output,
             aspect=self.aspect, scale=self.scale, columns=self.columns, heldout_file=file,
-            library_aspect=self.library_aspect, api_base=tuple(self.api_base), registered=self.registered,
+            library_aspect=self.library_aspect, api_base=self.api_base, registered=self.registered,
         )  # fmt: skip
         return compile_judge(run, dry_run=self.dry_run, as_json=self.as_json)
 

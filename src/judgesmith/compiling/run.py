@@ -149,7 +149,7 @@ class CompileRun:
     columns: Sequence[str] = ()
     heldout_file: Path | None = None
     library_aspect: str | None = None
-    api_base: Sequence[str] = ()
+    api_base: str | None = None
     registered: str | None = None
     start: Path | None = None
     setup: Setup = field(default_factory=Setup)

@@ -37,11 +37,11 @@ def expected_seconds(calls: int, model: str | None, where: Connection | None) ->
     return calls * SECONDS_PER_CALL / at_once
 
 
-def connection_of(options: ReachOptions, api_base: Sequence[str] = ()) -> Connection:
-    """How models are reached. api_base: the addresses of one server, or of several that have the same model."""
+def connection_of(options: ReachOptions, api_base: str | None = None) -> Connection:
+    """How models are reached. api_base: the server's address."""
     return Connection(
-        api_base=api_base[0] if api_base else None, timeout=options.timeout, concurrency=options.concurrency,
-        rpm=options.rpm, cache=options.cache, others=tuple(api_base[1:]),
+        api_base=api_base, timeout=options.timeout, concurrency=options.concurrency, rpm=options.rpm,
+        cache=options.cache,
     )  # fmt: skip
 
 
