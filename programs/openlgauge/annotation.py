@@ -21,7 +21,6 @@ from ..prompting.answers import share_of_words
 from ..prompting.forms import Blocks, Form, Line, choice, number
 from ..prompting.layouts import DIGITS, Layout, Read, Reading
 from ..prompting.predict import Answer, Call, Evaluator, JudgePredict, answer_of, material
-from ..prompting.structured import read_structured
 from .reading import LABELS, MOST, SEVERITIES, Annotation, FoundError, annotation_form, read_annotation
 
 #: Errors that a grammar allows unless told otherwise: the small models that need one go on and on where they may.
@@ -215,16 +214,12 @@ class Annotator(Evaluator):
         super().__init__()
         self.predict = JudgePredict(AnnotateErrors, layout)
 
-    def inputs(self, item: Item, focus: Focus, *, show_data: bool = True) -> dict[str, Any]:
-        shown = material(item)
-        if show_data:
-            for name in ("source", "context"):
-                shown[name] = shown[name] and (read_structured(shown[name]) or shown[name])
-        return {"task": focus.task, "aspect": focus.described(), "focus": focus, **shown}
+    def inputs(self, item: Item, focus: Focus) -> dict[str, Any]:
+        return {"task": focus.task, "aspect": focus.described(), "focus": focus, **material(item)}
 
-    async def annotate(self, item: Item, focus: Focus, lm: LanguageModel, *, show_data: bool = True) -> Answer:
+    async def annotate(self, item: Item, focus: Focus, lm: LanguageModel) -> Answer:
         """Raises Unreadable or CallError."""
-        return cast(Answer, answer_of(await self.acall(**material(item), focus=focus, show_data=show_data, lm=lm)))
+        return cast(Answer, answer_of(await self.acall(**material(item), focus=focus, lm=lm)))
 
     async def aforward(
         self,
@@ -234,13 +229,11 @@ class Annotator(Evaluator):
         context: str | None = None,
         reference: str | None = None,
         focus: Focus,
-        show_data: bool = True,
         **call: Unpack[Call],
     ) -> dspy.Prediction:
         """`annotation` (the errors, not grounded yet), `percent` in [0, 100] and `label`. Raises Unreadable or
         CallError."""
-        item = Item(output, source, context, reference)
-        return await self.predict.acall(**self.inputs(item, focus, show_data=show_data), **call)
+        return await self.predict.acall(**self.inputs(Item(output, source, context, reference), focus), **call)
 
 
 class MergePredict(JudgePredict):

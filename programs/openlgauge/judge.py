@@ -136,9 +136,6 @@ class OpeNLGauge(OneAspectJudge):
             "An annotator whose score is two standard deviations and one label from the mean is not heard by the "
             "supervisor (its score counts).",
         )
-        show_data: bool = option(
-            True, "Structured inputs are laid out for reading; no shows them as they are (the paper's)."
-        )
 
     class Fitted(Judge.Fitted):
         ensemble: Annotated[list[SavedMember], Field(max_length=64)] | None = option(
@@ -312,7 +309,7 @@ class OpeNLGauge(OneAspectJudge):
 
     async def _opinion(self, item: Item, member: Member, model: LanguageModel) -> tuple[Opinion, Answer]:
         try:
-            answer: Answer = await self.annotator.annotate(item, self.focus(), model, show_data=self.show_data)
+            answer: Answer = await self.annotator.annotate(item, self.focus(), model)
         except CallError as error:
             return Opinion(math.nan, failure=str(error)), _lost(error)
         values = answer.read.values
@@ -362,7 +359,7 @@ class OpeNLGauge(OneAspectJudge):
         return demo
 
     def prompts(self, item: Item) -> dict[str, list[Message]]:
-        inputs = self.annotator.inputs(item, self.focus(), show_data=self.show_data)
+        inputs = self.annotator.inputs(item, self.focus())
         made = {"annotator": self.annotator.predict.messages(inputs)}
         if self._supervises:
             shown = {"first": (ErrorSpan("(what the annotators reported)", "…", 3.0),)}

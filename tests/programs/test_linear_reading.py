@@ -15,7 +15,6 @@ from judgesmith.programs.openlgauge import grounding
 from judgesmith.programs.openlgauge import reading as annotation_text
 from judgesmith.programs.pointwise import geval
 from judgesmith.programs.prompting import answers
-from judgesmith.programs.prompting import structured as structured_input
 from judgesmith.programs.prompting.layouts import CriteriaLayout, CriteriaListLayout, OverallLayout, TextLayout, disarm
 from judgesmith.programs.prompting.suspicion import suspicion
 from judgesmith.signatures.values import Criterion
@@ -29,7 +28,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "list of criteria": lambda text: CriteriaListLayout().read(Reply(text), {}),
     "prose": lambda text: TextLayout("text", "Answer.", tokens=9).read(Reply(text), {}),
     "annotation": lambda text: annotation_text.read_annotation(text, output=OUTPUT),
-    "structured input": structured_input.read_structured, "steps": geval.numbered, "rewritten text": answers.bare,
+    "steps": geval.numbered, "rewritten text": answers.bare,
     "check of a rewritten text": lambda text: rewriting.check("grammar", text, text + " x"),
     "written text": lambda text: synthesis.bare(text),
     "comparison": lambda text: comparison.ComparisonLayout(sampled=True).read(Reply(text), {}),

@@ -101,16 +101,6 @@ def test_a_model_that_takes_schemas_answers_in_json(scripted: MakeScripted) -> N
     assert [(e.text, e.how, e.severity) for e in verdict.errors] == [("in 1899", "exact", 3.0)]
 
 
-def test_structured_sources_are_laid_out() -> None:
-    judge = gauge()
-    item = Item("The Eagle serves French food.", "name[The Eagle], food[French]")
-    (sent,) = judge.previews(item).values()
-    assert "- name: The Eagle\n- food: French" in sent[-1]["content"]
-    judge.show_data = False
-    (sent,) = judge.previews(item).values()
-    assert "name[The Eagle], food[French]" in sent[-1]["content"]
-
-
 def test_the_expected_label_tells_equal_labels_apart(scripted: MakeScripted) -> None:
     text = said("Good", TWICE)
     start = text.index("Good")
