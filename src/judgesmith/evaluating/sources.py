@@ -3,9 +3,8 @@ adds what `evaluate` compares with them."""
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ import numpy.typing as npt
 from ..agreement.correlation import Vector
 from ..agreement.meta.inputs import MANY
 from ..conversation import parsed
-from ..datasets.loading import read_outputs
+from ..datasets.loading import open_table, read_outputs
 from ..datasets.marks import Marks, folded, named_scale
 from ..datasets.meanings import likely_scores
 from ..datasets.records import OVERALL, Row, infer_scale, is_score, merge_groups, read_ratings, refuse_outliers
@@ -97,7 +96,7 @@ def with_metrics(file: File) -> File:
     if path is None:
         return file
     values: dict[str, dict[str, Any]] = {}
-    for line, record in json_lines(path):
+    for line, record in enumerate(open_table(path).records, 1):
         given = record.get("metrics")
         if not isinstance(given, dict) or values.setdefault(str(record.get("id")), given) is not given:
             raise LabelsError(
@@ -146,21 +145,6 @@ def joined_by_id(here: str, rows: Sequence[Row], file: File) -> tuple[list[tuple
 def some(names: Iterable[str]) -> str:
     every = list(names)
     return ", ".join(every[:_SHOWN]) + (f" and {len(every) - _SHOWN} more" if len(every) > _SHOWN else "") or "none"
-
-
-def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    try:
-        with path.open(encoding="utf-8-sig") as file:
-            for number, line in enumerate(file, 1):
-                if line.strip():
-                    record = json.loads(line)
-                    if not isinstance(record, dict):
-                        raise LabelsError(f"{path.name}, line {number}: a JSON object is needed")
-                    yield number, record
-    except (ValueError, RecursionError) as error:
-        raise LabelsError(f"{path.name}: not JSON lines ({error}); correct the file") from None
-    except OSError as error:
-        raise LabelsError(f"{path.name}: cannot be read ({error.strerror})") from None
 
 
 # Human ratings -----------------------------------------------------------------------------------------------------
@@ -289,7 +273,7 @@ def read_raters(joined: Judged, file: File) -> None:
     if beside is None:
         return
     place, result = places(file.origin, file.rows), dict[str, dict[int, list[float]]]()
-    for line, record in json_lines(beside):
+    for line, record in enumerate(open_table(beside).records, 1):
         i = place.get(str(record.get("id")))
         given = record.get("annotations")
         for person in given if i is not None and isinstance(given, list) else []:
@@ -315,7 +299,7 @@ def references_beside(file: File) -> dict[str, list[str]]:
         return {}
     return {
         str(record["doc_id"]): [str(text) for text in record["references"]]
-        for _, record in json_lines(beside)
+        for record in open_table(beside).records
         if "doc_id" in record and isinstance(record.get("references"), list)
     }
 

@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 import scipy
 
+from ..datasets.loading import open_table
 from ..errors import JudgesmithError, OptionError
-from ..evaluating.sources import json_lines, read_file
+from ..evaluating.sources import read_file
 from ..programs import artifact
 from ..programs.versions import Version
 from ..reports.rows import Scored, read_scored, summarise
@@ -267,7 +268,7 @@ def _scored(data: Scored, path: Path, name: str) -> ScoredFile:
 def _study(path: Path, name: str) -> StudyFolder:
     arms: dict[str, list[tuple[float, float]]] = {}
     failed = 0
-    for _, record in json_lines(path):
+    for record in open_table(path).records:
         if record.get("status") != "done":
             failed += 1
             continue
