@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 from scripts import script
+from tables import cases
+
+CASES = cases(__file__)
 
 ROOT = Path(__file__).resolve().parents[1]
 SITE = ROOT / "docs/pages"
@@ -162,15 +165,6 @@ def test_no_code_has_a_phrase_that_reviews_refused() -> None:
     assert len(words.sources()) > 300 and found == []
 
 
-@pytest.mark.parametrize(
-    ("source", "hits"),
-    [
-        ('"""Keeps\nso many rows."""', 1),
-        ('raise Error(f"{name} is none"\n            f" of {names}")', 1),
-        ("#: Rows, of which so\n#: many are kept.\nROWS = 3", 1),
-        ("rows = 3  # made anew", 1),
-        ('anew = 1\ndef so(many):\n    """Not `asked anew`, nor "anew"."""', 0),
-    ],
-)
+@pytest.mark.parametrize(("source", "hits"), CASES["phrases"])
 def test_such_a_phrase_would_be_found_in_strings_and_comments_and_names_are_left_alone(source: str, hits: int) -> None:
     assert len(list(words.wrong_in_code(f"import os\n\n{source}\n"))) == hits

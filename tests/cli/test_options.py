@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 import typer
 from json_lines import Rows as RowsFile
+from tables import cases
 
 from judgesmith.cli import main as command_line
 from judgesmith.cli.commands import Command, Group, Rows, argument, flag
@@ -22,6 +23,8 @@ from judgesmith.optimizers.registry import build_optimizer, optimizers
 from judgesmith.parts import Options
 from judgesmith.programs.registry import judges
 from judgesmith.running.settings import ModelOptions, choices_of
+
+CASES = cases(__file__)
 
 
 def setup(kind: str, name: str) -> Setup:
@@ -67,20 +70,7 @@ def test_an_option_reaches_its_part_and_no_other(kind: str, tmp_path: Path, monk
                         setup(kind, other).resolve({f"{kind}.{option}": "1"})
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (["--method", "g-eval", "--variant", "fine"], "variant=… does nothing with --method g-eval"),
-        (["--method", "direct", "--variant=fine"], "it is an option of active-critic"),
-        (["--levels", "5"], "it is an option of pairwise-direct"),
-        (["--optimizer", "gepa", "--racing"], "racing=… does nothing with"),
-        (["--method", "g-eval", "--temperature", "0.5"], "Write method.temperature or lm.temperature"),
-        (["--varaint", "fine"], "Possible options: --variant, --variants"),
-        (["--max-demos"], "requires an argument"),
-        (["--scale", "1,5", "x"], "it takes two values, --scale LOW HIGH"),
-        (["--candidates", "-1"], "candidates: Input should be greater than or equal to 0; got '-1'"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "told"), CASES["idle"])
 def test_what_would_do_nothing_is_an_error(arguments: list[str], told: str, cli: Any, rows_file: RowsFile) -> None:
     done = cli("compile", rows_file(48), "--as", "summarization/fluency", "--dry-run", *arguments)
     assert done.code == 2, done.out

@@ -6,23 +6,20 @@ from typing import Any
 
 import pytest
 from json_lines import lines, write
+from tables import cases
 
 import judgesmith as js
 from judgesmith.compiling.run import read_criteria_file
 from judgesmith.errors import OptionError
 from judgesmith.signatures.values import Criterion
 
+CASES = cases(__file__)
+
 NAME = "openai/fake"
 UNLABELLED = ("new", "--lm", NAME)
 
 
-@pytest.mark.parametrize(
-    ("method", "kind", "compares"),
-    [
-        ("pairwise-direct", "pairwise-direct", True), ("pairwise", "pairwise-direct", True), ("pairs", "pairs", True),
-        ("openlgauge", "openlgauge", False), ("g-eval", "g-eval", False), ("direct", "direct", False),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("method", "kind", "compares"), CASES["methods"])
 def test_every_method_is_saved_and_loads(method: str, kind: str, compares: bool, cli: Any, tmp_path: Path) -> None:
     path = tmp_path / "judge.json"
     asked = ("--form", "yes-no", "--order", "both") if compares else ()
@@ -80,13 +77,7 @@ def test_one_sentence_in_python() -> None:
         js.judge("poltness")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "meaning: It keeps what is said: all of it.\nease: It is easy to read.\n",
-        '{"meaning": "It keeps what is said: all of it.", "ease": "It is easy to read."}',
-    ],
-)
+@pytest.mark.parametrize("text", CASES["criteria"])
 def test_a_file_of_criteria_is_read_word_for_word(tmp_path: Path, text: str) -> None:
     file = tmp_path / "criteria.txt"
     file.write_text(text, encoding="utf-8")
@@ -96,14 +87,7 @@ def test_a_file_of_criteria_is_read_word_for_word(tmp_path: Path, text: str) -> 
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("", "no criteria"), ("just words", "entry 1: 'just words'"),
-        ("ease: It is easy.\nmeaning:\n", "entry 2: 'meaning'"), ('{"meaning": ["a", "b"]}', "entry 1: 'meaning'"),
-        ('["meaning"]', "entry 1: 'meaning'"), ("ease: It is easy.\nEase: It reads well.\n", "Ease more than once"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "said"), CASES["wrong"])
 def test_an_entry_that_is_no_criterion_is_named(tmp_path: Path, text: str, said: str) -> None:
     file = tmp_path / "criteria.txt"
     file.write_text(text, encoding="utf-8")

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import pytest
 from json_lines import write
+from tables import cases
 
 from judgesmith import presets
 from judgesmith.datasets.perturbations.dhp import TASKS, origin_of, task_of
@@ -22,6 +23,8 @@ from judgesmith.discerning.pairs import Book, make_pairs, read_texts
 from judgesmith.discerning.rewriting import written_perturbations
 from judgesmith.discerning.run import JudgeResult, analyse
 from judgesmith.signatures.values import Verdict
+
+CASES = cases(__file__)
 
 DHP = [name for name in presets.names() if presets.kind(name) == "discern"]
 TEXTS = 12
@@ -286,16 +289,7 @@ DATA = os.environ.get("JUDGESMITH_DATA")
 
 
 @pytest.mark.skipif(not DATA, reason="JUDGESMITH_DATA names no folder with the sets")
-@pytest.mark.parametrize(
-    ("preset", "characters", "words", "shortest"),
-    [
-        ("dhp/summeval", 340.4, 58.3, 1),  # Table 2 has exactly these means: the paper's 100 references
-        ("dhp/sumpubmed", 768.3, 112.5, 601),  # 803.5 and 114.9 in the paper
-        ("dhp/answer-equivalence", 125.4, 19.5, 106),  # 156.2 and 23.9; only 6 exceed 150 characters
-        ("dhp/wmt22-de-en", 414.4, 71.7, 301),  # 436.8 and 71.0
-        ("dhp/wmt22-zh-en", 420.2, 65.7, 301),  # 434.1 and 66.4
-    ],
-)
+@pytest.mark.parametrize(("preset", "characters", "words", "shortest"), CASES["sets"])
 def test_texts_of_the_real_sets(preset: str, characters: float, words: float, shortest: int) -> None:
     found = presets.read(preset)
     texts = [text.text for text in read_texts(found["texts"], n=found["n"], how=options(preset)).texts]

@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 from click.testing import Result
 from json_lines import write
+from tables import cases
 from typer.testing import CliRunner
 
 from judgesmith.cli.main import app
@@ -24,6 +25,8 @@ from judgesmith.discerning.options import DiscernOptions
 from judgesmith.errors import JudgesmithError, LabelsError, OptionError
 from judgesmith.evaluating.judges import Spec
 from judgesmith.programs.models.lm import Connection
+
+CASES = cases(__file__)
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 
@@ -203,18 +206,7 @@ def test_unusable_files(run: Run, scored: Path, tmp_path: Path, joined: bool, ch
         run(*[scored] * joined, path)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (["--human", "nope"], "no column or aspect 'nope'"),
-        (["--human", "verdict.nope"], "'verdict.nope' is in no row"), (["--judge", "nope"], "no column 'nope'"),
-        (["--judge", "=x"], "--judge '=x' is not of the form"),
-        (["--judge", "verdict.score", "--judge", "verdict.score"], "is named twice"),
-        (["--judge", "metric/nist"], "no metric metric/nist"),
-        (["--without-system", "s9"], "--without-system 's9': the systems of mine.scored.jsonl are s0, s1"),
-        (["-o", "report.pdf"], "name it .html"), (["--fail-under", "rho>=0.4"], "not of the form"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("arguments", "says"), CASES["options"])
 def test_options_that_cannot_be_met(run: Run, scored: Path, arguments: list[str], says: str) -> None:
     with pytest.raises((LabelsError, OptionError), match=re.escape(says)):
         run(scored, *arguments)

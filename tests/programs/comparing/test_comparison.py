@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import cases
 
 from judgesmith.errors import CallError
 from judgesmith.programs.comparing.comparison import (
@@ -19,6 +20,8 @@ from judgesmith.programs.comparing.comparison import (
 from judgesmith.programs.models import engine
 from judgesmith.programs.models.transport import Reply, TokenChoice
 from judgesmith.signatures.values import Item
+
+CASES = cases(__file__)
 
 THREE = WORDS["better-worse"]
 ITEM = Item("The judged output.", "The document.", group="d1")
@@ -73,14 +76,7 @@ def test_surface_forms_are_added_up(
     assert got == pytest.approx(share, abs=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("text", "word"),
-    [
-        ("Better", 0), (" **Worse**.", 1), ("similar\n", 2), ("Output 2 is better than output 1.", 0),
-        ("Better. The first one is worse.", 0), ("not better", None), ("Output 2 isn't worse", None),
-        ("Better or Worse", None), ("It is better here and worse there", None), ("Betterment", None), ("", None),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "word"), CASES["said"])
 def test_the_word_said(text: str, word: int | None) -> None:
     found = said_word(text, THREE)
     assert (found[0] if found else None) == word
@@ -110,20 +106,7 @@ def test_the_place_of_the_word_is_found_behind_other_tokens() -> None:
 # Calling
 
 
-@pytest.mark.parametrize(
-    ("form", "order", "first", "expected", "flipped"),
-    [
-        ("better-worse", "other-first", {"Better": 0.6, "Worse": 0.3, "Similar": 0.1}, (0.6, 0.3, 0.1), None),
-        ("better-worse", "output-first", {"Better": 0.7, "Worse": 0.2, "Similar": 0.1}, (0.2, 0.7, 0.1), None),
-        # Whatever stands second is preferred, a pure liking for the place, which cancels out: (.7 + .2)/2
-        ("better-worse", "both", {"Better": 0.7, "Worse": 0.2, "Similar": 0.1}, (0.45, 0.45, 0.1), True),
-        ("yes-no", "other-first", {"Yes": 0.3, " no": 0.1, "No": 0.2, "Maybe": 0.4}, (0.5, 0.5, 0.0), None),
-        # Tables 16 to 18: the judged output stands first, and the question is whether it is the better one.
-        ("yes-no-first", "output-first", {"Yes": 0.75, "No": 0.25}, (0.75, 0.25, 0.0), None),
-        ("yes-no-first", "other-first", {"Yes": 0.75, "No": 0.25}, (0.25, 0.75, 0.0), None),
-        ("yes-no-first", "both", {"Yes": 0.75, "No": 0.25}, (0.5, 0.5, 0.0), True),
-    ],
-)
+@pytest.mark.parametrize(("form", "order", "first", "expected", "flipped"), CASES["orders"])
 def test_probabilities_are_of_the_judged_output_whatever_is_asked_in_which_order(
     scripted: Any, form: Any, order: Any, first: dict[str, float], expected: Any, flipped: bool | None
 ) -> None:

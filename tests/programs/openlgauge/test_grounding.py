@@ -6,10 +6,12 @@ import unicodedata
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tables import table
+from tables import cases, table
 
 from judgesmith.programs.openlgauge.grounding import GAP, Grounded, fold, ground, ground_errors
 from judgesmith.programs.openlgauge.reading import FoundError
+
+CASES = cases(__file__)
 
 FARM = (
     "The goats sleep in the barn. At 5 – 6 o'clock the farmer opens the “old” barn.\n\n"
@@ -30,19 +32,7 @@ def test_words_are_found_as_models_write_them(location: str, words: str | None, 
     assert (shown(found, FARM), found[0].how if found else None) == (words, how)
 
 
-@pytest.mark.parametrize(
-    ("location", "text", "words"),
-    [
-        ("ﬁne straße", "In a FINE STRASSE, yes", "FINE STRASSE"),  # folds that change the length
-        ("STRASSE", "die kleine Straße da", "Straße"), ("ＡＢＣ１２", "see abc12 there", "abc12"),
-        ("十二只羊", "他有十二只山羊。", "十二只山羊"), ("שלום עולם", "אמר: שָׁלוֹם עוֹלָם!", "שָׁלוֹם עוֹלָם"),
-        ("مرحبا بالعالم", "قال مَرْحَبًا بِالعَالَمِ", "مَرْحَبًا بِالعَالَمِ"),
-        ("नमस्ते दुनिया", "कहा, नमस्ते दुनिया।", "नमस्ते दुनिया"),
-        ("👩‍👩‍👧 FAMILY", "the 👩‍👩‍👧 family", "👩‍👩‍👧 family"), ("❤ you", "I ❤️ you", "❤️ you"),
-        ("cafe\u0301s", "two cafés", "cafés"), ("soft hyphen", "a soft hy\u00adphen", "soft hy\u00adphen"),
-        ("113-107", "won 113 - 107 at home", "113 - 107"), ("\ud800x", "a \ud800x b", "\ud800x"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("location", "text", "words"), CASES["scripts"])
 def test_every_script_and_every_code_point(location: str, text: str, words: str) -> None:
     assert shown(ground(location, text), text) == words
 

@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tables import table
+from tables import cases, table
 
 from judgesmith.programs.openlgauge.merging import INVENTED, check_merged, merge_errors, outliers
 from judgesmith.signatures.values import ErrorSpan
+
+CASES = cases(__file__)
 
 #        0         1         2         3         4         5         6
 #        0123456789012345678901234567890123456789012345678901234567890123
@@ -36,34 +38,7 @@ def brief(errors: Sequence[ErrorSpan]) -> list[tuple[str, float, tuple[str, ...]
 # --- outliers ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("scores", "apart"),
-    [
-        # Five annotators. Mean 4.2, deviations .8 .8 .8 .8 3.2, population variance (4·.64 + 10.24)/5 = 2.56, sd 1.6:
-        # 3.2 >= 2·1.6 (equal, so floats must not decide) and 3.2 >= 1.
-        ([5, 5, 5, 5, 1], [4]),
-        # Mean 4.6, the fifth is 1.6 away, sd .8: 1.6 >= 1.6 and 1.6 >= 1.
-        ([5, 5, 5, 5, 3], [4]),
-        # Mean 4.8, the fifth is .8 away: less than 1.
-        ([5, 5, 5, 5, 4], []),
-        # Mean 4, the last is 3 away, variance (1+1+1+0+9)/5 = 2.4, sd 1.549: 3 < 3.098.
-        ([5, 5, 5, 4, 1], []),
-        # Four annotators: at most sqrt(3) = 1.73 deviations.
-        ([5, 5, 5, 1], []),
-        ([], []),
-        # Six: mean 25/6 = 4.167, the last 3.167 away, variance (4·.694 + .028 + 10.028)/6 = 2.139, sd 1.462:
-        # 3.167 >= 2.925.
-        ([5, 5, 5, 5, 4, 1], [5]),
-        # All the same: nothing is 1 away from the mean.
-        ([2, 2, 2, 2, 2], []),
-        # A failed annotator is not one of the five.
-        ([5, math.nan, 5, 5, 5, 1], [5]),
-        ([math.nan, math.nan], []),
-        ([5, 5, 5, 5, math.inf], []),
-        # Tenths are no exact binary fractions, the five-annotator equality holds for them, too.
-        ([4.4, 4.4, 4.4, 4.4, 1.3], [4]),
-    ],
-)
+@pytest.mark.parametrize(("scores", "apart"), CASES["outliers"])
 def test_an_outlier_is_two_deviations_and_one_step_away(scores: list[float], apart: list[int]) -> None:
     assert [i for i, far in enumerate(outliers(scores)) if far] == apart
     assert len(outliers(scores)) == len(scores)

@@ -7,13 +7,15 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tables import table
+from tables import cases, table
 
 from judgesmith.programs.models.transport import Reply, TokenChoice
 from judgesmith.programs.prompting.answers import expectation, read_criteria, read_criteria_list, read_overall
 from judgesmith.programs.prompting.forms import Form, Line, number
 from judgesmith.programs.prompting.layouts import CriteriaLayout, OverallLayout
 from judgesmith.signatures.values import Criterion, Scale
+
+CASES = cases(__file__)
 
 FIVE, HUNDRED = Scale(1, 5), Scale(0, 100)
 ONE_LINE = Form(number(FIVE))
@@ -104,18 +106,7 @@ def test_a_number_that_the_token_limit_may_have_cut_is_not_believed() -> None:
     assert read_overall(begun, HUNDRED, BEFORE_HUNDRED).said == 8
 
 
-@pytest.mark.parametrize(
-    ("text", "explanation"),
-    [
-        ("Explanation: It is clear.\nScore: 4", "It is clear."),
-        ('{"explanation": "It is clear, and short.", "score": 4}', "It is clear, and short."),
-        ('{"score": 4, "explanation": "It is clear."}', "It is clear."),
-        ('```json\n{\n  "explanation": "It is\n clear.",\n  "score": 4\n}\n```', "It is clear."),
-        ("**Explanation:** It is clear.\n**Score:** 4", "It is clear."),
-        ("Score: 4\nReasoning: It is clear.", "It is clear."), ("Score: 4/5\nIt is clear.", "It is clear."),
-        ("It is clear. Score: 4", "It is clear."), ("4", ""), ("Score: 4", ""),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "explanation"), CASES["explanations"])
 def test_the_explanation_is_found_wherever_it_stands(text: str, explanation: str) -> None:
     assert read_overall(Reply(text), FIVE, BEFORE).explanation == explanation
 
@@ -141,16 +132,7 @@ def digits(text: str, token: str, choices: dict[str, float], *, before: tuple[st
     return Reply(text, tuple(tokens))
 
 
-@pytest.mark.parametrize(
-    ("token", "choices", "mean", "mass"),
-    [
-        ("4", {"4": 0.5, "5": 0.25, "3": 0.25}, 75.0, 1.0),  # 4·0.5 + 5·0.25 + 3·0.25 = 4.0 → (4-1)/4
-        # A digit with and without a space is one: (4·(0.4+0.2) + 2·0.2) / 0.8 = 3.5 → (3.5-1)/4; mass 0.4+0.2+0.2
-        (" 4", {" 4": 0.4, "4": 0.2, " 2": 0.2, "the": 0.2}, 62.5, 0.8),
-        # Digits off the scale and other numbers do not count.
-        ("4", {"4": 0.3, "0": 0.2, "9": 0.2, "10": 0.2, "²": 0.1}, 75.0, 0.3),
-    ],
-)
+@pytest.mark.parametrize(("token", "choices", "mean", "mass"), CASES["expectations"])
 def test_the_expectation_is_the_mean_digit(token: str, choices: dict[str, float], mean: float, mass: float) -> None:
     reply = digits("Score: 4", token, choices, before=("Score:", " ")[: 3 - len(token)])
     assert expectation(reply, 7, FIVE) == (pytest.approx(mean), pytest.approx(mass))
@@ -266,13 +248,7 @@ def test_without_explanations_an_explanation_is_not_the_asked_form() -> None:
     assert scores(plain)[0].repaired
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "Factual accuracy: Score: 9", "Factual accuracy: Score: <number>", "Factual accuracy: two errors in line 3",
-        "Factual accuracy: Score: 2-3", "Factual accuracy: N/A", "",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("line", CASES["unclear"])
 def test_a_criterion_without_a_clear_score_is_nan(line: str) -> None:
     read, found = scores(f"Fluency: Reads well. Score: 4\n{line}\nCoverage: All there. Score: 5")
     assert math.isnan(found["Factual accuracy"])

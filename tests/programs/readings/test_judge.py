@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from planted import PlantedReader, guessing
+from tables import cases
 
 from judgesmith.compiling.run import Setup
 from judgesmith.errors import ArtifactError, ModelError, OptionError
@@ -27,6 +28,8 @@ from judgesmith.signatures.values import Scale
 from judgesmith.testing import JudgeContract
 from judgesmith.testing.scripted import MakeScripted
 from judgesmith.testing.server import own_environment
+
+CASES = cases(__file__)
 
 MODEL = "a1b2" * 16
 #: 5 nats more likely a word (all words against none): from 30 to 80 percent; the direct score moves a little.
@@ -240,20 +243,7 @@ def test_an_artifact_with_what_is_no_head_is_refused(tmp_path: Path) -> None:
 # The default
 
 
-@pytest.mark.parametrize(
-    ("asked", "lm", "options", "method", "optimizer"),
-    [
-        ((None, None), "local/smollm2-135m", (), "readings", "zero-shot"),
-        ((None, None), "gguf:/models/a.gguf", ("surface", "layers"), "readings", "zero-shot"),
-        ((None, None), "local/smollm2-135m", ("variant",), "active-critic", "random-search"),
-        ((None, None), "openai/gpt-4o", (), "active-critic", "random-search"),
-        ((None, None), "ollama_chat/llama3", (), "active-critic", "random-search"),
-        ((None, None), "openai/gpt-4o", ("reader",), "readings", "zero-shot"),
-        ((None, None), None, (), "active-critic", "random-search"),
-        (("direct", "labeled-few-shot"), "local/smollm2-135m", (), "direct", "labeled-few-shot"),
-        ((None, "labeled-few-shot"), "local/smollm2-135m", (), "readings", "labeled-few-shot"),
-    ],
-)
+@pytest.mark.parametrize(("asked", "lm", "options", "method", "optimizer"), CASES["methods"])
 def test_the_method_that_is_taken(
     asked: tuple[str | None, str | None], lm: str | None, options: tuple[str, ...], method: str, optimizer: str
 ) -> None:
