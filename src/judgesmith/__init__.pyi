@@ -5,7 +5,6 @@ from .adapters.asserting import assert_judged as assert_judged
 from .agreement.correlation import CorrelationSum as CorrelationSum
 from .agreement.correlation import correlate as correlate
 from .agreement.discernment import discernment as discernment
-from .agreement.estimation import estimate as estimate
 from .agreement.meta.evaluation import MetaEvaluation as MetaEvaluation
 from .agreement.meta.evaluation import meta_evaluate as meta_evaluate
 from .agreement.metric import Agreement as Agreement
@@ -21,6 +20,7 @@ from .errors import ModelError as ModelError
 from .errors import NoScoreError as NoScoreError
 from .errors import OptionError as OptionError
 from .errors import OutageError as OutageError
+from .labelling.estimation import estimate as estimate
 from .labelling.suggestion import suggest as suggest
 from .mlflow.logging import mlflow_scorer as mlflow_scorer
 from .optimizers.budget import Budget as Budget

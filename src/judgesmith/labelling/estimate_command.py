@@ -8,7 +8,7 @@ from ..cli.commands import Command, Json, Rows, argument, flag
 from ..errors import OptionError
 
 if TYPE_CHECKING:
-    from ..agreement.estimation import Estimates
+    from .estimation import Estimates
 
 
 class Estimate(Command, Rows, Json):
@@ -40,8 +40,8 @@ class Estimate(Command, Rows, Json):
     def run(self) -> None:
         import numpy as np
 
-        from ..agreement.estimation import estimate
         from ..running.console import print_json
+        from .estimation import estimate
         from .few import read_known
 
         judges = [self.judge] if self.judge else ()

@@ -20,11 +20,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
+from ..agreement.correlation import Codes, Vector, id_codes, vector
+from ..agreement.fields import json_values
+from ..agreement.resampling import FEWEST_SYSTEMS
+from ..agreement.significance import holm
 from ..errors import LabelsError, OptionError
-from .correlation import Codes, Vector, id_codes, vector
-from .fields import json_values
-from .resampling import FEWEST_SYSTEMS
-from .significance import holm
 
 ALL = "all rows"
 #: With fewer labelled documents the interval is wide and hardly to be trusted.
