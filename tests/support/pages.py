@@ -197,10 +197,6 @@ def runs(mark: str, changed: bool = True) -> list[history.Run]:
     """A watched judge's history: a baseline, quiet runs, and in the end one that alarms."""
     rng, made = np.random.default_rng(1), list[history.Run]()
     place = rng.normal(3.2, 0.8, 60)
-    first = history.Traffic(
-        origin="new.jsonl", rows=50, documents=50, failed=1, scores=rng.normal(3, 0.8, 50).tolist(),
-        lengths=rng.integers(20, 60, 50).tolist(),
-    )  # fmt: skip
     for k in range(14):
         scores = (place + rng.normal(0, 0.2, 60) - (0.7 if changed and k == 13 else 0)).round(2).tolist()
         failures = {f"dm-test-{i:040x}": f"timeout after 120 s {HOSTILE}" for i in range(2 if k == 13 else 0)}
@@ -211,7 +207,6 @@ def runs(mark: str, changed: bool = True) -> list[history.Run]:
             restart=k == 0, baseline=k < 3, ids=[f"dm-test-{i:040x}" for i in range(60)], scores=scores,
             words=rng.integers(20, 40, 60).tolist(), failures=failures,
             agreement=history.Agreement(aspect="score", value=0.5 + k / 100, low=0.3, high=0.7, n=60),
-            traffic=first if k in (4, 9) else None,
         )  # fmt: skip
         made.append(run if k < 3 else compared(run, made, WatchOptions()))
     return made

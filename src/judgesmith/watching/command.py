@@ -15,9 +15,8 @@ class Watch(Command, Rows, Reach, Json):
     """Score sentinel rows again and alarm if the judge's answers have changed.
 
     Every row is judged afresh, never taken from the cache. The first command scores the rows --baseline times: how
-    these differ is noise. Later ones compare scores, failures and the length of explanations, row by row; with
-    --scored also the scores, lengths and failures of new rows with those of the first such file. Exit code 0: quiet; 1:
-    an alarm; 2: an error.
+    these differ is noise. Later ones compare scores, failures and the length of explanations, row by row. Exit code 0:
+    quiet; 1: an alarm; 2: an error.
     """
 
     panel: ClassVar[str] = "Operate"
@@ -25,7 +24,6 @@ class Watch(Command, Rows, Reach, Json):
     rows: Path = argument(..., "Sentinel rows: the same ones each time, with or without human ratings.")
     judge: Path = flag(..., "A judge that `compile` saved.")
     history: Path | None = flag(None, "Where each run is appended; default ROWS.watch.jsonl.")
-    scored: Path | None = flag(None, "What this judge has scored since the last run; it is watched, too.")
     output: Path | None = flag(None, "A page: one .html file, no network.", "-o", "--output")
     human: str | None = flag(None, "The human rating in the sentinel rows; found if there is one.", metavar="ASPECT")
     baseline: int = flag(3, "Runs that later ones are compared with; the first command makes them.", ge=2, le=50)
@@ -36,24 +34,22 @@ class Watch(Command, Rows, Reach, Json):
     def run(self) -> int:
         from ..evaluating.sources import read_file
         from ..pages import check_page, write_page
-        from ..programs.artifact import fingerprint
         from ..running.console import Watch as Progress
         from ..running.console import print_json
         from ..running.opening import open_judge, quiet
         from .page import render
-        from .watching import Sentinels, WatchOptions, look, read_traffic
+        from .watching import Sentinels, WatchOptions, look
 
         if self.output is not None:
-            check_page(self.output, "-o", self.rows, self.judge, self.history, self.scored)
+            check_page(self.output, "-o", self.rows, self.judge, self.history)
         options = WatchOptions(baseline=self.baseline, alpha=self.alpha, looks=self.looks)
         kept = self.history or self.rows.with_name(f"{self.rows.name.split('.')[0]}.watch.jsonl")
         where = self.model_copy(update={"cache": False}).connection()
         with quiet():
             sentinels = Sentinels.of(self.rows.name, read_file(str(self.rows), self.roles(), None).rows, self.human)
             made = open_judge(self.judge, self.lm, where)
-            traffic = None if self.scored is None else read_traffic(self.scored, fingerprint(made), self.roles())
             with Progress("watching") as progress:
-                outcome = look(made, sentinels, kept, options, traffic=traffic, restart=self.rebase, watch=progress)
+                outcome = look(made, sentinels, kept, options, restart=self.rebase, watch=progress)
         if self.output is not None:
             write_page(self.output, render(outcome, self.judge.name), "-o")
         if self.as_json:

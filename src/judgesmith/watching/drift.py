@@ -1,9 +1,8 @@
-"""Has something changed? Tests whose false alarms are known, for rows that are scored again and for new rows.
+"""Has something changed? Tests whose false alarms are known, for rows that are scored again.
 
 Rows that are scored again are compared with themselves: if nothing has changed, the newest of several runs over one row
 is as likely to be any of them, so that its rank among them is uniform, whatever the scores' distribution. The sum of
-the ranks over rows has a distribution that can be computed exactly, ties and failures included. New rows are compared
-with others by tests for two samples.
+the ranks over rows has a distribution that can be computed exactly, ties and failures included.
 """
 
 from __future__ import annotations
@@ -111,41 +110,7 @@ def more_failures(name: str, runs: Matrix) -> Finding:
     return Finding(name, rank_p(runs, "greater"), runs.shape[1], float(runs[:-1].mean()), float(runs[-1].mean()))
 
 
-def new_rows(name: str, before: Vector, now: Vector) -> list[Finding]:
-    """Two samples of independent values: Mann and Whitney's test (they moved) and Kolmogorov and Smirnov's (they are
-    distributed otherwise). NaN with fewer than 5 values on either side.
-
-    Cramér and von Mises' test for two samples would do for both, but scipy's is wrong where values are tied, as scores
-    mostly are.
-    """
-    summary = (
-        (len(now), float(before.mean()), float(now.mean())) if len(before) and len(now) else (0, *2 * [float("nan")])
-    )
-    if min(len(before), len(now)) < 5:
-        return [
-            Finding(f"{name} moved", float("nan"), *summary),
-            Finding(f"{name} are spread otherwise", float("nan"), *summary),
-        ]
-    constant = np.ptp(np.concatenate([before, now])) == 0
-    where = 1.0 if constant else float(scipy.stats.mannwhitneyu(before, now).pvalue)
-    shape = 1.0 if constant else float(scipy.stats.ks_2samp(before, now, method="asymp").pvalue)
-    return [Finding(f"{name} moved", where, *summary), Finding(f"{name} are spread otherwise", shape, *summary)]
-
-
-def more_failed(name: str, before: tuple[int, int], now: tuple[int, int]) -> Finding:
-    """Whether a larger share fails than before, by Fisher's exact test. before, now: (failed, all)."""
-    if not before[1] or not now[1]:
-        return Finding(name, float("nan"), now[1], float("nan"), float("nan"))
-    table = np.array([[now[0], now[1] - now[0]], [before[0], before[1] - before[0]]])
-    p = float(scipy.stats.fisher_exact(table, alternative="greater").pvalue)
-    return Finding(name, p, now[1], before[0] / before[1], now[0] / now[1])
-
-
 def threshold(tests: Sequence[Finding], alpha: float, looks: int) -> float:
     """The p-value at which each of the tests of one look alarms: in `looks` looks, any test alarms falsely with
     probability `alpha` at most (Bonferroni: however the looks depend on each other, and they share their baseline)."""
     return alpha / looks / max(1, sum(test.p == test.p for test in tests))
-
-
-__all__ = ["Finding", "Matrix", "distances", "more_failed", "more_failures", "moved", "new_rows", "rank_p", "same_rows",
-           "threshold"]  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -30,17 +30,6 @@ class Agreement(_Part):
     low: Number | None
     high: Number | None
     n: int
-
-
-class Traffic(_Part):
-    """New rows, by document: mean scores, mean lengths of the outputs in words, and documents with a failed row."""
-
-    origin: Short
-    rows: int
-    documents: int
-    failed: int
-    scores: list[Number]
-    lengths: list[Number]
 
 
 class Found(_Part):
@@ -71,7 +60,7 @@ class Run(_Part):
     words: list[Number]
     failures: dict[Short, Annotated[str, Field(max_length=2000)]] = {}
     agreement: Agreement | None = None
-    traffic: Traffic | None = None
+    traffic: Any = Field(default=None, exclude=True)  # of histories that watched new rows, too
     threshold: Number | None = None
     found: list[Found] = []
 

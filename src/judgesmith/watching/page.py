@@ -29,7 +29,7 @@ def render(look: Look, judge: str) -> str:
     text = (
         f"A test alarms at p ≤ {threshold}, so that the chance of any false alarm in {look.options.looks} runs is at "
         f"most {look.options.alpha}. Before and now are means. Sentinel rows stay the same: where they change, the "
-        "judge has changed. New rows also show changed outputs."
+        "judge has changed."
     )
     figures = [(caption, svg(draw, 370, 175, salt=caption)) for caption, draw in _charts(runs) if draw is not None]
     moved = _moved(look)
@@ -52,7 +52,7 @@ def render(look: Look, judge: str) -> str:
 
 def _runs(runs: Sequence[Run]) -> Table:
     numbers = (Column("mean", ".3f"), Column("failed", "d"), Column("words", ".3f"), Column("Spearman", ".2f"))
-    made = Table(["time", "judge", "model", Column("rows", "d"), *numbers, Column("new rows", "s"), "state"])
+    made = Table(["time", "judge", "model", Column("rows", "d"), *numbers, "state"])
     for run in reversed(runs):
         known = [score for score in run.scores if score is not None]
         a = run.agreement
@@ -61,7 +61,7 @@ def _runs(runs: Sequence[Run]) -> Table:
         made.add(
             moment(run.time), run.judge, run.model, len(run.ids), float(np.mean(known)) if known else None,
             len(run.ids) - len(known), float(np.mean(run.words)) if run.words else None, agreed,
-            str(run.traffic.rows) if run.traffic else "", ": ".join(filter(None, [state, "; ".join(run.alarms)])),
+            ": ".join(filter(None, [state, "; ".join(run.alarms)])),
             kind="alarm" if run.alarms else "",
         )  # fmt: skip
     return made
@@ -94,16 +94,11 @@ Point = tuple[int, float, float, float]
 
 def _charts(runs: Sequence[Run]) -> Iterator[tuple[str, Draw | None]]:
     """What the table of runs does not show: how scores and lengths spread, and intervals."""
-    traffic = [(i, run.traffic) for i, run in enumerate(runs, 1) if run.traffic is not None]
     agreed = [(i, run.agreement) for i, run in enumerate(runs, 1) if run.agreement and run.agreement.value is not None]
     ends = [(i, *(math.nan if x is None else x for x in (a.low, a.value, a.high))) for i, a in agreed]
     scores = _quartiles((i, run.values()) for i, run in enumerate(runs, 1))
     yield "Sentinel rows: scores, median with quartiles", _chart(runs, scores)
     yield "Agreement with people (Spearman, 95 %)", _chart(runs, ends, zero=True)  # type: ignore[arg-type]
-    new = _quartiles((i, np.array(t.scores)) for i, t in traffic)
-    yield "New rows: scores, median with quartiles", _chart(runs, new)
-    lengths = _quartiles((i, np.array(t.lengths)) for i, t in traffic)
-    yield "New rows: lengths of outputs in words, median with quartiles", _chart(runs, lengths)
 
 
 def _quartiles(values: Iterable[tuple[int, Vector]]) -> list[Point]:

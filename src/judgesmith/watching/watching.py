@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +20,6 @@ from ..evaluating.sources import places
 from ..parts import option
 from ..programs.artifact import digest, fingerprint
 from ..programs.judge import Judge
-from ..reports.rows import read_scored
 from ..running.console import Watch
 from ..running.journal import alone
 from ..running.plain import finite
@@ -28,12 +27,10 @@ from ..signatures.values import Item, Verdict
 from ..tables import Column, Table
 from . import drift
 from .drift import Finding
-from .history import Agreement, Found, Run, Traffic, append, epoch, read
+from .history import Agreement, Found, Run, append, epoch, read
 
 #: Last runs that are taken together, too, to find what changes slowly or by little.
 WINDOW = 5
-#: Documents of a run's new rows that the history keeps.
-MOST_DOCUMENTS = 5000
 #: Tests of one look at the sentinel rows.
 MOST_TESTS = 6
 #: Reasons of failures that the history keeps of a run.
@@ -100,8 +97,8 @@ class Look:
 
 
 def look(
-    judge: Judge, sentinels: Sentinels, history: Path, options: WatchOptions, *, traffic: Traffic | None = None,
-    restart: bool = False, watch: Watch | None = None,
+    judge: Judge, sentinels: Sentinels, history: Path, options: WatchOptions, *, restart: bool = False,
+    watch: Watch | None = None,
 ) -> Look:  # fmt: skip
     """Score the sentinels and compare them with the baseline; a history without enough of one gets it now.
 
@@ -121,9 +118,8 @@ def look(
             if watch is not None:
                 watch.stage("scoring the sentinel rows", len(sentinels.rows))
             made = _score(judge, mark, sentinels, watch)
-            given = traffic if number == passes - 1 else None
             first = missing > 0 and not here and number == 0
-            made = made.model_copy(update={"restart": first, "baseline": missing > 0, "traffic": given})
+            made = made.model_copy(update={"restart": first, "baseline": missing > 0})
             if missing <= 0:
                 made = compared(made, here, options)
             append(history, made)
@@ -214,7 +210,7 @@ def compared(run: Run, here: Sequence[Run], options: WatchOptions) -> Run:
     """The run with what the tests say of it. here: those before it, since the baseline began."""
     base = [one for one in here if one.baseline]
     recent = [*(one for one in here if not one.baseline), run][-WINDOW:]
-    tests = [*_sentinels(base, recent), *_new_rows(run, here)]
+    tests = list(_sentinels(base, recent))
     most = drift.threshold(tests, options.alpha, options.looks)
     result = [Found(**finite(asdict(test)), alarm=bool(test.p <= most)) for test in tests]
     return run.model_copy(update={"found": result, "threshold": most})
@@ -232,45 +228,3 @@ def _sentinels(base: Sequence[Run], recent: Sequence[Run]) -> Iterator[Finding]:
     words = np.where(np.isnan(scores), np.nan, [one.words for one in runs])
     if np.nan_to_num(words).any():  # of a judge that explains nothing there is no length
         yield from drift.same_rows("sentinels: lengths of explanations", words)
-
-
-def _new_rows(run: Run, here: Sequence[Run]) -> Iterator[Finding]:
-    """Of this run's new rows, and of those of the last runs together, against the first ones."""
-    before = [one.traffic for one in here if one.traffic is not None]
-    if run.traffic is None or not before:
-        return
-    reference, together = before[0], [*before[1:], run.traffic][-WINDOW:]
-    for title, some in (("new rows", [run.traffic]), (f"new rows of {len(together)} runs", together)):
-        if title != "new rows" and len(some) < 2:
-            continue
-        for name in ("scores", "lengths"):
-            values = np.array([value for one in some for value in getattr(one, name)])
-            words = "lengths of outputs" if name == "lengths" else name
-            yield from drift.new_rows(f"{title}: {words}", np.array(getattr(reference, name)), values)
-        failed = sum(one.failed for one in some), sum(one.documents for one in some)
-        yield drift.more_failed(f"{title}: documents without a score", (reference.failed, reference.documents), failed)
-
-
-def read_traffic(path: Path, mark: str, columns: Mapping[str, str] | None = None) -> Traffic:
-    """Rows that the judge with this fingerprint scored. Raises LabelsError, or OptionError for another judge's."""
-    scored = read_scored(path, columns=columns)
-    others = {row.judge for row in scored.rows} - {mark, ""}
-    if others:
-        raise OptionError(
-            f"--scored {path}: its rows were scored by judge {min(others)[:80]}, this one is {mark}; their scores "
-            "cannot be compared"
-        )
-    by_document: dict[str, list[Any]] = {}
-    for row in scored.rows:
-        by_document.setdefault(row.row.doc_id, []).append(row)
-    documents = list(by_document.values())
-    if len(documents) > MOST_DOCUMENTS:
-        picked = np.random.default_rng(0).choice(len(documents), MOST_DOCUMENTS, replace=False)
-        documents = [documents[i] for i in sorted(picked)]
-    scores = [np.nanmean(known) for one in documents if len(known := [r.score for r in one if not np.isnan(r.score)])]
-    lengths = [float(np.mean([len(r.row.output.split()) for r in one])) for one in documents]
-    return Traffic(
-        origin=path.name[:400], rows=len(scored.rows), documents=len(documents),
-        failed=sum(any(np.isnan(r.score) for r in one) for one in documents),
-        scores=[round(float(score), 6) for score in scores], lengths=[round(length, 3) for length in lengths],
-    )  # fmt: skip
