@@ -20,6 +20,7 @@ from ...errors import CallError, JudgesmithError, OptionError
 from ...likeness import same_row
 from ...parts import option, plugin
 from ...signatures.values import Details, Item, Usage, Verdict
+from ...tables import shortened
 from ..aspects import Aspect, Task
 from ..models.lm import Connection, LanguageModel, language_model
 from ..models.transport import Message
@@ -307,13 +308,8 @@ def in_words(compared: Mapping[int, Comparison], references: ReferenceSet) -> st
     won, lost = max(levels["better"], default=0), min(levels["worse"], default=0)
     if 0 < lost < won:
         text += " The comparisons contradict the order of the levels."
-    return text + "".join(f" Level {n}: “{_shortened(references.outputs[n])}”" for n in sorted({won, lost} - {0}))
+    return text + "".join(f" Level {n}: “{shortened(references.outputs[n], 160)}”" for n in sorted({won, lost} - {0}))
 
 
 def _listed(levels: Sequence[int]) -> str:
     return " and ".join(filter(None, (", ".join(map(str, levels[:-1])), str(levels[-1]))))
-
-
-def _shortened(text: str, most: int = 160) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= most else text[: most - 1] + "…"

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ..disarming import disarm
 from ..errors import OptionError
 from ..rows import human_score, roles_of
-from ..tables import facts
+from ..tables import facts, shortened
 from .correlation import Level, Vector
 from .correlation import Objective as Correlated
 from .fields import Field, json_values, number, text_of
@@ -284,8 +284,7 @@ def _text(example: Any) -> str:
 
 
 def _quote(text: str) -> str:
-    flat = " ".join(disarm(text).split())
-    return flat if len(flat) <= LONGEST else flat[: LONGEST - 1] + "…"
+    return shortened(disarm(text), LONGEST)
 
 
 class RowScore(float):
