@@ -8,7 +8,7 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 import dspy
@@ -21,7 +21,7 @@ from ..agreement.resampling import FEWEST_SYSTEMS
 from ..datasets.records import Labels
 from ..datasets.splits import Split, assert_disjoint, group_folds, holdout_split
 from ..errors import BudgetError, LabelsError, OptionError
-from ..parts import Options, option, read_options
+from ..parts import Options, nearest, option, read_options
 from ..programs.active_critic.task import Inference, Labelled, TaskInference
 from ..programs.aspects import OVERALL
 from ..programs.capabilities import Form, HasForms, InfersTask
@@ -101,6 +101,7 @@ class CompileOptions(Options):
         added=True,
     )
     seed: int = option(0, "Seed of splits and candidates.")
+    take: str | None = option(None, "The candidate of this name, not the one that agrees best.", added=True)
 
 
 @dataclass(slots=True, init=False)
@@ -108,7 +109,8 @@ class Compiler:
     """One compile run; `compile()` is its front door.
 
     search: the optimizer, which is not changed; None: no search (the ablation). heldout: labels to hold out in place of
-    a share. inference: how task inference reads, instead of what the options say. progress: the watcher.
+    a share. inference: how task inference reads, instead of what the options say. progress: the watcher. found: what
+    the last fit came to, whatever was taken instead, and the rows that it learnt from.
     """
 
     search: DemonstrationSearch
@@ -117,6 +119,7 @@ class Compiler:
     inference: TaskInference
     teacher: LanguageModel | None
     progress: Progress
+    found: tuple[Fitted, Labels] | None = field(init=False)
 
     def __init__(
         self,
@@ -141,7 +144,7 @@ class Compiler:
         self.search = CorrelationRandomSearch() if search == "default" else search or NoSearch()
         self.heldout = heldout if isinstance(heldout, Labels) else None
         self.inference = inference or TaskInference(batches=o.batches, batch_size=o.batch_size, keep=o.keep)
-        self.teacher, self.progress = teacher, progress or Silent()
+        self.teacher, self.progress, self.found = teacher, progress or Silent(), None
         if teacher is not None and not self.search.uses_teacher:
             raise OptionError(f"teacher does nothing with optimizer {self.search.name}: {NO_TEACHER}")
 
@@ -294,6 +297,7 @@ class Compiler:
             folds=len(parts.splits) if parts.crossed else 0,
             calls=asked + PROBES if asked else 0,
             heldout_calls=judging,
+            row_calls=max(dearest.calls_per_row(), per_row),
             steps=judged + train * (tried + second) + 2 * heldout + infer + (train if judge.fitted_always else 0),
             prompt_tokens=prompt,
             completion_tokens=completion,
@@ -335,12 +339,39 @@ class Compiler:
         zero_shot = student.copy_for(calibration=Calibration.fit(record.zero_shot.percents, train.scores, scale))
         left_out = None if plan.parts.crossed else self._left_out(record, forms, refined, examples, by)
         fitted = Fitted(program, zero_shot, record, inference, forms, tuple(refined), plan.dearer or dearer, left_out)
-        program.calibration = Calibration.fit(fitted.percents, train.scores, scale)
-        program.decision = fit_decision(fitted.percents, train)
-        if self.options.cost_of_missed_fail != 1 and program.decision is not None:
-            program.decision = cheapest(program.decision, fitted.percents, train, self.options.cost_of_missed_fail)
-        program.preference = fit_preference(fitted.percents, train)
-        return fitted
+        self._decide(fitted, train)
+        self.found = fitted, train
+        if (take := self.options.take) is None:
+            return fitted
+        known = {one.name: one for one in self.finalists(fitted, train)}
+        if take not in known:
+            raise OptionError(f"take: there is no candidate {take!r}{nearest(take, known)}, but {', '.join(known)}")
+        return known[take]
+
+    def finalists(self, fitted: Fitted, train: Labels) -> Iterator[Fitted]:
+        """What was fitted, and what could have come of it instead: zero-shot, and the other candidates that were judged
+        on all rows, the best first, each as the search judged it. None of them was disqualified."""
+        yield fitted
+        zero_shot, *others = (trial for trial in fitted.record.tried if trial.candidate.dropped is None)
+        others.sort(key=lambda trial: -trial.candidate.agreement.value)
+        for trial in (replace(zero_shot, program=fitted.zero_shot), *others):
+            same = trial.program is fitted.judge or trial.candidate.name == fitted.name
+            if not same and trial.candidate.disqualified is None:
+                judge, unknown = trial.program.copy_for(), np.full(len(train), math.nan)
+                why = "this candidate was asked for by its name (take)"
+                record = replace(fitted.record, chosen=replace(trial, program=judge), reason=why, corrected=None)
+                other = replace(fitted, judge=judge, record=record, refined=(), left_out=unknown)
+                self._decide(other, train)
+                yield other
+
+    def _decide(self, fitted: Fitted, train: Labels) -> None:
+        """Fit how the judge's raw scores become scores of the labels' scale, categories and preferences."""
+        judge, percents = fitted.judge, fitted.percents
+        judge.calibration = Calibration.fit(percents, train.scores, Scale(*train.scale))
+        judge.decision = fit_decision(percents, train)
+        if self.options.cost_of_missed_fail != 1 and judge.decision is not None:
+            judge.decision = cheapest(judge.decision, percents, train, self.options.cost_of_missed_fail)
+        judge.preference = fit_preference(percents, train)
 
     def _left_out(
         self, record: SearchRecord, forms: Sequence[FormTrial], refined: Sequence[Refinement],

@@ -39,6 +39,8 @@ class Plan:
     """An upper bound, without repeats of unreadable answers."""
     heldout_calls: int
     """Those of them that judge held-out rows."""
+    row_calls: int
+    """Calls that one output costs at most, whatever is chosen."""
     steps: int
     prompt_tokens: int
     completion_tokens: int
@@ -93,6 +95,11 @@ class Fitted:
         """The judge's raw scores of the training rows, each judged without its document in the prompt, or by weights
         that were fitted without its fold."""
         return self.refined[-1].percents if self.refined else self.record.scored.percents
+
+    @property
+    def name(self) -> str:
+        """What the judge is called among those that the fit could have come to."""
+        return next((r.candidate for r in self.refined if r.changed and r.candidate), self.record.selected.name)
 
     def tried(self) -> list[str]:
         """The results of what was tried beside the search, a sentence each."""

@@ -42,6 +42,7 @@ PRODUCT = {
 APART = {
     "adapters": set(), "labelling": {"evaluating", "reports"}, "mlflow": set(), "serving": {"scoring"},
     "training": {"scoring", "compiling"}, "watching": {"scoring", "evaluating", "reports"},
+    "choosing": {"compiling", "discerning"},
     "experiments": {"scoring", "evaluating", "reports", "compiling", "discerning"},
 }  # fmt: skip
 #: The laboratory's scripts import absolutely, and whatever they measure.

@@ -52,8 +52,11 @@ def test_a_strong_signal_judges_alone_where_nothing_is_clearly_ahead(tmp_path: P
 
 def test_what_people_like_beside_it_is_learnt_and_the_judge_needs_its_columns(tmp_path: Path) -> None:
     labels = written(tmp_path / "labels.jsonl", 80, strong=0.7, lengthy=1.0)
+    alone, _ = compiled(labels, "--signal", "ter=100..0", "--take", "zero-shot")
     said, judge = compiled(labels, "--signal", "ter=100..0")
-    assert said["heldout"]["q"] > said["zero_shot"]["q"] + 0.5
+    assert said["heldout"]["q"] > said["zero_shot"]["q"] + 0.5 and alone["heldout"] == said["zero_shot"]
+    refused = run("compile", labels, "--signal", "gpt4", "--signal", "ter", "--also", "discern").exception
+    assert "signals are of the text as it was" in str(refused)
     data = json.loads((tmp_path / "judge.json").read_text(encoding="utf-8"))
     assert data["lm"]["model"] == "none" and data["program"]["options"]["signals"][1] == "ter=100..0"
     assert run("score", labels, "--judge", tmp_path / "judge.json").exit_code == 0

@@ -46,7 +46,7 @@ def show_report(report: CompileReport, judge: Judge, *, shown: Sequence[str] = (
     """The table that ends a compile run: agreement on rows the search never saw. Notes in `shown` were said before."""
     report.table().show(out)
     value, low, high, p = report.difference
-    if report.selected["candidate"] == "zero-shot":
+    if report.selected["candidate"] == "zero-shot" and not any(note.endswith("(take)") for note in report.notes):
         verdict = "The search kept the zero-shot prompt: nothing tried did clearly better on the training rows."
     elif p == p and p < 0.05 and value > 0:
         verdict = "The compiled judge agrees better with people than the zero-shot one."

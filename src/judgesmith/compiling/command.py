@@ -11,10 +11,12 @@ from rich.markup import escape
 
 from ..cli.commands import Aspect, Command, Json, Model, Preset, Rows, argument, flag
 from ..errors import OptionError
+from ..parts import plugin
 
 if TYPE_CHECKING:
     from ..datasets.records import Labels
     from ..optimizers.compiling import Compiler
+    from ..optimizers.report import Plan
     from ..programs.judge import Judge
     from ..running.settings import Catalogue
     from .run import CompileRun, Setup
@@ -27,7 +29,9 @@ class Compile(Command, Aspect, Preset, Model, Rows, Json):
     maximised follows from the labels (--objective overrules it): Q = Pearson + Spearman + Kendall tau-b, from -3 to 3,
     for scores; weighted kappa for categories, AUC for pass and fail, pairwise accuracy for preferences.
 
-    `judgesmith list options compile` and `list methods NAME`, `list optimizers NAME` have further options.
+    `--also discern` compares the finalists in what they notice, what alarms and fools them, and what they cost, on a
+    page beside the judge; `--take NAME` saves another one. `judgesmith list options compile` and `list methods NAME`,
+    `list optimizers NAME` have further options.
     """
 
     panel: ClassVar[str] = "Start"
@@ -129,8 +133,12 @@ def compile_judge(run: CompileRun, *, dry_run: bool = False, as_json: bool = Fal
         run = replace(run, lm=model_for(judge, run.lm))
         if not as_json:
             _tell_labels(labels)
+        plan = compiler.plan(judge, labels, run.lm, teacher=run.run.teacher is not None)
+        compared = plugin("also", run.run.also)(run, compiler, judge, labels, plan) if run.run.also else None
+        if compared is not None:
+            compiler, plan = compared.compiler, compared.plan
         if dry_run:
-            return _dry_run(run, judge, labels, compiler, as_json=as_json)
+            return _dry_run(run, judge, labels, compiler, plan, as_json=as_json)
         log = run.log()
         check_writable(run.output, run.labels, run.heldout_file, *run.files())
         check_listed(judge.models())
@@ -138,23 +146,27 @@ def compile_judge(run: CompileRun, *, dry_run: bool = False, as_json: bool = Fal
         lm = open_model(run.lm, where, run.sampling())
         teacher = open_model(run.run.teacher, where) if run.run.teacher else None
         open_others(judge, where)
-        plan = compiler.plan(judge, labels, lm, teacher=teacher is not None)
         if not as_json:
             if most := min(plan.calls, run.run.max_calls or plan.calls):
                 err.print(f"at most {most:,} calls to {escape(lm.name)}; Ctrl-C loses nothing", style="dim")
             for note in plan.notes:
                 err.print(f"note: {note}", style="dim", markup=False)
         with Watch("compiling", plan.steps) as watch:
-            made, report = replace(compiler, progress=watch, teacher=teacher).run(judge, labels, lm)
+            compiler = replace(compiler, progress=watch, teacher=teacher)
+            made, report = compiler.run(judge, labels, lm)
         made.save(run.output)
         logged = None if log is None else log.log(made, report)
         problem = logged.error if logged is not None else None
         if as_json:
             print_json(
-                report.to_dict() | {"judge": str(run.output)} | ({} if logged is None else {"mlflow": logged.to_dict()})
-            )
+                report.to_dict() | {"judge": str(run.output)}
+                | ({} if compared is None else {"front": compared.run(compiler).to_dict()})
+                | ({} if logged is None else {"mlflow": logged.to_dict()})
+            )  # fmt: skip
         else:
             show_report(report, made, shown=labels.warnings)
+            if compared is not None:
+                compared.run(compiler).tell()
             saved = escape(str(run.output))
             out.print(f"\nSaved {saved}. Next: judgesmith score OUTPUTS.jsonl --judge {saved}")
             if logged is not None and problem is None:
@@ -234,13 +246,12 @@ def _show_labels(labels: Labels) -> None:
             out.print(f"    why: {shortened(text, 160)}", style="dim", markup=False)
 
 
-def _dry_run(run: CompileRun, judge: Judge, labels: Labels, compiler: Compiler, *, as_json: bool) -> int:
+def _dry_run(run: CompileRun, judge: Judge, labels: Labels, compiler: Compiler, plan: Plan, *, as_json: bool) -> int:
     from ..cli.rendering import show_plan
     from ..programs.models.lm import NO_MODEL
     from ..running.console import print_json
     from ..running.opening import expected_seconds
 
-    plan = compiler.plan(judge, labels, run.lm, teacher=run.run.teacher is not None)
     seconds = expected_seconds(plan.calls, run.lm, run.connection())
     plan = replace(plan, seconds=seconds)
     if as_json:

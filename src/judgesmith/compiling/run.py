@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ..datasets.loading import read_labels
 from ..datasets.marks import Kind
@@ -31,6 +31,8 @@ METHOD, OPTIMIZER = "active-critic", "random-search"
 READ, COMPARING = "readings", "pairwise-direct"
 #: Options of the run that only a method which infers its task has a use for.
 OF_INFERENCE = ("batches", "batch_size", "keep")
+#: What finalists are perturbed by; minor perturbations would tell judges apart on many texts only.
+PERTURBED = ("degradation:major", "random-answer", "invariance", "attack-request", "attack-plea", "attack-system")
 CRITERIA_FORMS = "write lines `name: definition`, or JSON: {name: definition}"
 
 
@@ -50,6 +52,11 @@ class RunOptions(JudgeInWords, CompileOptions):
         "Log the run to this MLflow experiment, at MLFLOW_TRACKING_URI or else where MLflow keeps its runs locally. "
         "If that fails after compiling, the judge is saved nevertheless, with exit code 1.",
     )
+    also: Literal["discern"] | None = option(None, "Compare the finalists in more than agreement, on a page.")
+    finalists: int = option(4, "--also: the saved judge, zero-shot, and those that agree best, at most.", ge=2, le=6)
+    discern_texts: int = option(15, "--also: good training outputs to perturb at most.", ge=2)
+    discern_perturb: tuple[str, ...] = option(PERTURBED, "--also: perturbations by rules, as `discern --perturb`.")
+    discern_language: str = option("en", "--also: language of the texts, as en, de or zh.")
 
 
 @cache
@@ -164,6 +171,8 @@ class CompileRun:
         for name, value in chosen["run"].items():
             if value is not None and (why := setup.unused(name)):
                 raise OptionError(f"{name}=… does nothing with {why}")
+            if name.startswith(("finalists", "discern_")) and not chosen["run"].get("also"):
+                raise OptionError(f"{name}=… does nothing without --also discern")
         return cls(
             setup=setup, run=RunOptions(**chosen["run"]), model=ModelOptions(**chosen["lm"]),
             of_method=chosen["method"], of_optimizer=chosen["optimizer"], **everyday,

@@ -1,0 +1,191 @@
+"""`compile --also discern`: what the finalists of a run are good at beside agreement, and which of them no other one
+beats in everything. They judge good training outputs before and after perturbations; held-out rows are not touched.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from ..compiling.run import CompileRun
+from ..datasets.perturbations.attacks import CONTROL
+from ..datasets.perturbations.registry import PERTURBATIONS, Amounts, Text, find_perturbations
+from ..datasets.records import Labels
+from ..discerning.judging import Subject, asks_of, judge, missing
+from ..discerning.options import DiscernOptions
+from ..discerning.pairs import Book, Texts, make_pairs
+from ..discerning.run import analyse
+from ..errors import OptionError
+from ..figures import OF_JUDGES, Dot, Dots, plot
+from ..optimizers.compiling import Compiler
+from ..optimizers.examples import agreement, examples_of
+from ..optimizers.report import Fitted, Plan
+from ..pages import Figures, Section, render, write_page
+from ..programs.judge import Judge
+from ..rows import ROLES
+from ..running.console import Watch, out, wide
+from ..running.limits import CHARACTERS_A_TOKEN, Limits
+from ..running.plain import clean
+from ..tables import Cell, Column, Table
+
+#: What the page shows agreement against.
+AXES: dict[str, Callable[[Point], float]] = {
+    "Least D over perturbations: more is better": lambda point: point.least_d[0],
+    "False alarms, as a share: less is better": lambda point: point.false_alarms,
+    "Gain of attacks, as a share of the scale: less is better, down to 0": lambda point: point.gain,
+    "Tokens for a text: less is better": lambda point: point.tokens,
+}
+HOW = (
+    "Agreement is that on training rows, each judged without its document; least D is that of the perturbation which "
+    "is noticed least (from 1 on it is noticed); false alarms are harmless changes that lowered the score; gain is the "
+    "mean rise of the score by attacks, as a share of the scale. Brackets and lines are 95 % intervals: smaller "
+    "differences are noise. Large dots are on the front."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A finalist, measured; NaN is undefined."""
+
+    name: str
+    agreement: tuple[float, float, float]
+    """The run's objective on training rows and its 95 % interval; `least_d` has one, too."""
+    least_d: tuple[float, float, float]
+    """Normalised D, at least 0, of the perturbation that is noticed least (`worst`)."""
+    worst: str
+    false_alarms: float
+    """The share of harmless changes that lowered the score, in [0, 1]."""
+    gain: float
+    """The mean rise of the score by attacks, as a share of the scale, in [-1, 1]."""
+    tokens: float
+    """Sent and received for a text; what is only read counts by its length."""
+    failed: int
+    """Texts without a score."""
+
+
+def front(points: Sequence[Point]) -> list[str]:
+    """The names of those to which no other one is equal in everything and superior in something. What is undefined is
+    worst, and an attack that lowers the score is no better than one that does nothing."""
+    merits = np.array([(p.agreement[0], p.least_d[0], -p.false_alarms, min(-p.gain, 0), -p.tokens) for p in points])
+    merits = np.where(np.isnan(merits), -math.inf, merits.round(9))
+    beaten = [((merits >= one).all(axis=1) & (merits > one).any(axis=1)).any() for one in merits]
+    return [point.name for point, worse in zip(points, beaten, strict=True) if not worse]
+
+
+class Comparison:
+    """Finalists on perturbed training outputs: planned, then run, then shown. compiler: with what this leaves of the
+    budget; plan: of the whole run, where the one that is given is without this. points: the saved finalist first.
+    Raises OptionError for a judge that cannot be compared so, and for texts to which nothing can be done."""
+
+    def __init__(self, run: CompileRun, compiler: Compiler, student: Judge, labels: Labels, plan: Plan) -> None:
+        if student.whole_documents or student.columns():
+            why = "signals are of the text as it was" if student.columns() else "it ranks the outputs of a document"
+            raise OptionError(f"--also discern changes texts, and this judge cannot judge one by itself: {why}")
+        o, self.page, self.objective = run.run, run.output.with_suffix(".front.html"), plan.objective
+        self.how = DiscernOptions(language=o.discern_language, seed=o.seed, rounds=500)
+        self.texts = good_texts(labels if plan.parts.crossed else plan.parts.splits[0].train, o.discern_texts, o.seed)
+        chosen = find_perturbations(o.discern_perturb)
+        pairs = make_pairs(chosen, self.texts, seed=o.seed, amounts=Amounts(), language=o.discern_language)
+        self.book = Book.open(None, {}, lambda: pairs, overwrite=False)
+        if not self.book.pairs:
+            why = self.book.left[0].reason
+            raise OptionError(f"--also discern: no training output could be perturbed ({why}); see --discern-perturb")
+        self.asks = asks_of(self.book.pairs, self.texts.role, against_reference=False)
+        self.about = f"{len(self.texts.texts)} good training outputs and {len(self.book.pairs)} perturbed texts"
+        self.most, self.points = min(o.finalists, compiler.search.evaluations() + student.fitted_always), list[Point]()
+        calls = self.most * len(self.asks) * plan.row_calls
+        # A budget is shared out in proportion to what compiling and comparing would take.
+        share = calls / max(1, plan.calls + calls)
+        budget = {name: most for name in ("max_calls", "max_cost") if share and (most := getattr(o, name))}
+        ours: Any = {name: type(most)(most * share) or 1 for name, most in budget.items()}
+        theirs = {name: most - ours[name] for name, most in budget.items()}
+        self.limits, options = Limits(**ours), compiler.options.model_copy(update=theirs)
+        self.compiler = replace(compiler, options=options)
+        note = f"--also discern: up to {self.most} finalists judge {self.about}, at most {calls:,} of the calls"
+        spent = {name: getattr(plan, name) for name in ("prompt_tokens", "completion_tokens", "cost")}
+        more: Any = {name: value and type(value)(value / (1 - share)) for name, value in spent.items()}
+        self.plan = replace(plan, calls=plan.calls + calls, notes=(*plan.notes, note), **more)
+
+    def run(self, compiler: Compiler) -> Self:
+        """Compare the finalists of a run that is over, and write the page. Raises ModelError, BudgetError,
+        OptionError."""
+        assert compiler.found is not None
+        saved = compiler.options.take or compiler.found[0].name
+        finalists = sorted(compiler.finalists(*compiler.found), key=lambda one: one.name != saved)[: self.most]
+        lm, count = finalists[0].judge.lm, len(finalists) * len(self.asks)
+        with self.limits.spending(lm), Watch("comparing finalists", count) as watch:
+            self.points = [self._point(one, compiler.found[1], watch) for one in finalists]
+        figures, best = [], front(self.points)
+        for words, value in AXES.items():
+            dots = [Dot(value(p), *p.agreement, 5.5 if p.name in best else 3, p.name) for p in self.points]
+            series = [Dots([dot], colour) for dot, colour in zip(dots, OF_JUDGES, strict=False)]
+            axis = words.partition(":")[0]
+            figures.append((words, plot(series, axis, self.objective.label, salt=words, width=440)))
+        sections = [Section("Finalists", [self._table()]), Section("The front", [Figures(figures), HOW])]
+        lead, *notes = self._said()
+        page = render("More than agreement: finalists of a compile run", sections, lead=lead, notes=notes)
+        write_page(self.page, page, "--also discern")
+        return self
+
+    def _point(self, finalist: Fitted, train: Labels, watch: Watch) -> Point:
+        own, book, by = finalist.judge.copy_for(), replace(self.book, scores={}), self.objective
+        own.set_brief(True)
+        subject, meter = Subject(finalist.name, {"score": own}, {"score": finalist.name}), own.lm.meter
+        before = sum(meter.logical_tokens)
+        judge(subject, missing(subject, book, self.texts.role, self.how), book, watch.step)
+        tokens = float(sum(meter.logical_tokens) - before)
+        if own.fitted():
+            read = sum(len(ask.get(role) or "") for ask in self.asks.values() for role in ROLES)
+            tokens += own.passages() * read / CHARACTERS_A_TOKEN
+        result = analyse(subject, book, PERTURBATIONS, self.how)
+        harmful = [line for line in result.of("degradation") if line.enough]
+        worst = min(harmful, key=lambda line: line.test.d_normalised, default=None)
+        least = (worst.test.d_normalised, worst.test.low, worst.test.high) if worst else (math.nan,) * 3
+        attacks = [line.test for line in result.of("attack") if line.name != CONTROL and line.test.n]
+        rise = math.fsum(t.drop * t.n for t in attacks) / sum(t.n for t in attacks) if attacks else math.nan
+        reached = agreement(finalist.percents, examples_of(train), objective=by, seed=self.how.seed, rounds=500)
+        return Point(
+            finalist.name, (reached.value, reached.low, reached.high), least, worst.name if worst else "too few texts",
+            result.false_alarms, rise / (own.scale.high - own.scale.low), tokens / len(self.asks), result.failed,
+        )  # fmt: skip
+
+    def to_dict(self) -> dict[str, Any]:
+        points, best = list(map(asdict, self.points)), front(self.points)
+        return {"points": points, "front": best, "about": self.about, "notes": self._said(), "page": str(self.page)}
+
+    def tell(self) -> None:
+        """Print the table, and what can be done with it."""
+        self._table().show(wide())
+        for line in (*self._said(), f"Wrote {self.page}"):
+            out.print(clean(line), markup=False, soft_wrap=True)
+
+    def _said(self) -> list[str]:
+        """What came out, then notes."""
+        failed = [f"{p.name}: {p.failed} texts have no score" for p in self.points if p.failed]
+        said = f"{self.points[0].name} is saved. None beats these in everything: {', '.join(front(self.points))}."
+        return [f"{said} The same command with --take NAME saves another one, for its held-out rows' calls.", *failed]
+
+    def _table(self) -> Table:
+        label = f"{self.objective.label} on training rows"
+        forms = {label: ".2f", "least D": ".2f", "in": "", "false alarms": ".0%", "gain": "+.0%", "tokens": ".0f"}
+        columns = {"finalist": "", **forms, "on the front": ""}
+        made, best = Table(map(Column, columns, columns.values()), f"Finalists on {self.about}"), front(self.points)
+        for number, p in enumerate(self.points, start=1):
+            last = (p.worst, p.false_alarms, p.gain, p.tokens, "yes" if p.name in best else "no")
+            made.add(Cell(p.name, colour=number), Cell(*p.agreement), Cell(*p.least_d), *last)
+        return made
+
+
+def good_texts(train: Labels, n: int, seed: int) -> Texts:
+    """Of each document the output that people scored highest, where that is no less than the median of all; `n` of
+    them, drawn by `seed`."""
+    best = {train.rows[place].group: place for place in np.argsort(train.scores, kind="stable").tolist()}
+    good = sorted(place for place in best.values() if train.scores[place] >= np.median(train.scores))
+    rows = [train.rows[place] for place in sorted(random.Random(seed).sample(good, min(n, len(good))))]
+    texts = [Text(r.id, r.output, r.source, r.context, (r.reference,) * bool(r.reference), r.group) for r in rows]
+    return Texts(train.origin, "output", tuple(texts), len(good))
