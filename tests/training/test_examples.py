@@ -94,6 +94,10 @@ def test_annotations_are_learnt_after_their_own_prompt(lm: LanguageModel, tmp_pa
     assert "Mark the errors of the output that concern fluency" in text and "Judge fluency" not in text
     assert without.endswith("No Error") and clean.said == len("No Error")
     assert notes == ["4 human ratings have no error spans and are not trained on"]
+    many = [ERRORS[0] | {"text": f"word {n}", "severity": 1 + n % 5} for n in (*range(10), 9)]
+    ((_, text), *_), _ = examples_of(lm, tmp_path, "annotation", line(1, errors=many))
+    # of eleven the worst eight, in their order: of severity 1, 1 and 2 none is left but the first
+    assert [part.partition("\n")[0] for part in text.split("Location: word ")[1:]] == list("12347899")
 
 
 def test_annotations_need_annotated_examples(lm: LanguageModel, tmp_path: Path) -> None:

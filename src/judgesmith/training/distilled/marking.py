@@ -14,12 +14,12 @@ from typing import Any
 from ...disarming import disarm
 from ...programs.models.transport import Reply
 from ...programs.openlgauge.annotation import AnnotationLayout
-from ...programs.openlgauge.reading import Annotation, FoundError, annotation_form
+from ...programs.openlgauge.reading import MOST, Annotation, FoundError, annotation_form
 from ...programs.prompting.layouts import DIGITS, SCORE_LINE, Read, number_rule, whole
 from ...signatures.values import Scale
 
-#: Errors in an answer at most, and tokens of an answer.
-MOST_ERRORS, MOST_TOKENS = 4, 400
+#: Tokens of an answer.
+MOST_TOKENS = 100 * MOST
 
 
 class MarkedLayout(AnnotationLayout):
@@ -29,7 +29,7 @@ class MarkedLayout(AnnotationLayout):
     as_json = False  # a student writes the lines that it learnt
 
     def __init__(self, scale: Scale = DIGITS) -> None:
-        super().__init__("expected", overall="integers", rules=False, forced_most=MOST_ERRORS)
+        super().__init__("expected", overall="integers", rules=False, forced_most=MOST)
         self.scale = scale
 
     def rules(self, inputs: Mapping[str, Any]) -> str:
@@ -69,17 +69,16 @@ class MarkedLayout(AnnotationLayout):
 
 
 def error_text(errors: Sequence[Mapping[str, Any]]) -> str:
-    """Errors of a verdict's JSON in the form that answers have, the worst four; "No Error" where there are none.
+    """Errors of a verdict's JSON in the form that answers have, the worst eight; "No Error" where there are none.
     Each part stands on one line, and nothing in it can speak a chat template's tokens."""
-    worst = sorted(errors, key=lambda error: -(error.get("severity") or 0.0))[:MOST_ERRORS]
+    places = sorted(range(len(errors)), key=lambda place: -(errors[place].get("severity") or 0.0))[:MOST]
     result = tuple(
         FoundError(
             None if error.get("how") == "omission" else _line(error.get("text")),
             _line(error.get("explanation")),
             min(5.0, max(1.0, math.floor((error.get("severity") or 3.0) + 0.5))),
         )
-        for error in errors
-        if error in worst
+        for error in (errors[place] for place in sorted(places))
     )
     return annotation_form(Annotation(errors=result))
 
