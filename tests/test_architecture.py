@@ -20,14 +20,14 @@ PACKAGE = ROOT / "src/judgesmith"
 TOP = ("signatures", "programs", "optimizers", "datasets", "experiments")
 #: Small modules of src/judgesmith that serve every room and import no DSPy, and what each may import.
 SMALL: dict[str, set[str]] = {
-    "errors": set(), "tables": set(), "conversation": {"errors"}, "likeness": {"errors"}, "disarming": set(),
-    "rows": {"errors", "conversation", "likeness"}, "parts": {"errors"},
+    "errors": set(), "tables": set(), "trajectories": set(), "conversation": {"trajectories"}, "disarming": set(),
+    "rows": {"errors", "conversation", "likeness"}, "likeness": {"errors"}, "parts": {"errors"},
 }  # fmt: skip
 #: Rooms of the library, and what each may import. Agreement is usable without DSPy and without a judge.
 LIBRARY = SMALL | {
     "agreement": {"errors", "tables", "parts", "disarming", "rows"},
     "signatures": {"errors", "conversation", "rows", "tables"},
-    "datasets": {"errors", "conversation", "likeness", "parts", "rows"},
+    "datasets": {"errors", "trajectories", "conversation", "likeness", "parts", "rows"},
     "programs": {*SMALL, "signatures"},
     "optimizers": {*SMALL, "agreement", "signatures", "programs", "datasets"},
     "testing": {*SMALL, "agreement", "signatures", "programs", "datasets", "optimizers"},

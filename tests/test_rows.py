@@ -35,6 +35,7 @@ RECORDS: list[tuple[dict[str, Any], Item]] = [
     ({"output": None, "source": "s"}, Item("", "s")), ({"messages": CHAT}, Item("In Rome.", "User: Where?")),
     ({"output": "In Paris.", "source": "s", "messages": CHAT},
      Item("In Paris.", "s", "User: Where?\nAssistant: In Rome.")),
+    ({"output": CHAT}, Item("User: Where?\nAssistant: In Rome.")),
     ({"source": CHAT, "output": "x"}, Item("x", "User: Where?\nAssistant: In Rome.")),
 ]  # fmt: skip
 NAMES = [", ".join(record) for record, _ in RECORDS]

@@ -252,8 +252,10 @@ class ReadingsJudge(DirectScorer):
         points = (self.scale.high - self.scale.low) / 100
         groups = {group: percent * points for group, percent in _by_group(added).items()}
         some, least = (-self.head.weights.get(f"assistant.{name}", (-math.inf,))[0] for name in ("q10", "min"))
-        words = sorted(row.surprise(item.output), key=lambda word: -word[2])
-        far = {shortened(item.output[a:b], 40): round(nats, 2) for a, b, nats in words if nats > least + saying.CLEARLY}
+        read = Text("", item.output).made
+        words = sorted(row.surprise(read), key=lambda word: -word[2])
+        far = {shortened(read[a:b], 40): round(nats, 2) for a, b, nats in words if nats > least + saying.CLEARLY}
+        words = words if item.output.startswith(read) else []  # of a trajectory only the assistant's turns are read
         return Contributions(
             round(self.scale.low + self.head.base * points, 4),
             {name: round(value, 4) for name, value in sorted(groups.items(), key=lambda pair: -abs(pair[1]))},

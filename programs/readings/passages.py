@@ -20,6 +20,7 @@ import jinja2
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from ...errors import ModelError, OptionError
+from ...trajectories.value import Trajectory, cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +142,7 @@ INSTRUCTIONS = {
     "story": "Write a short story that begins with this.",
     "question-answering": "Answer the question.",
     "translation": "Translate this text.",
+    "agent": "Do what the user asks for, with the tools that there are.",
     "general": "Do what this asks for.",
 }
 
@@ -152,7 +154,8 @@ LONGEST = 3000  # characters of a source or an output that are read; the rest is
 class Text:
     """A row as it is read. instruction: what the system was asked to do; see `INSTRUCTIONS`.
 
-    Texts are cut after `LONGEST` characters, as the 4,096 tokens of a small model's context ask for.
+    Texts are cut after `LONGEST` characters, as the 4,096 tokens of a small model's context ask for. Of a trajectory
+    what the assistant said and called is the output, and what users and tools said is given; each is cut in its middle.
     """
 
     source: str
@@ -164,12 +167,15 @@ class Text:
     @property
     def given(self) -> str:
         """What the output was made from: context and source, cut."""
-        return "\n\n".join(part[:LONGEST] for part in (self.context, self.source) if part)
+        sides = Trajectory.read(self.output).sides()
+        told = [cut(sides[0], LONGEST)] if sides else []
+        return "\n\n".join([*(part[:LONGEST] for part in (self.context, self.source) if part), *told])
 
     @property
     def made(self) -> str:
         """The output, cut."""
-        return self.output[:LONGEST]
+        sides = Trajectory.read(self.output).sides()
+        return cut(sides[1], LONGEST) if sides else self.output[:LONGEST]
 
 
 def passage(text: Text, chat: Chat) -> Passage:

@@ -1,28 +1,20 @@
-"""Conversations and retrieved passages as text: one rendering, in files, in Python and in prompts.
+"""Conversations, trajectories and retrieved passages as text: one rendering, in files, in Python and in prompts.
 
-Turns are what chat APIs and their logs have: objects with a speaker (`role`, `from`, `speaker`, `author`) and what was
-said (`content`, `value`, `text`), perhaps with calls of tools. A turn begins at the beginning of a line, and further
-lines of what was said are indented, so that no text can pass for another turn.
+Turns are what chat APIs and their logs have (`judgesmith.trajectories.messages`), with calls of tools and their
+results: in lists of messages, in requests and answers, in the spans of a trace.
 """
 
 from __future__ import annotations
 
 import ast
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-_SPEAKERS = ("role", "from", "speaker", "author", "type")
-_SAID = ("content", "value", "text", "message", "parts")
-_NAMES = {
-    "human": "User", "user": "User", "customer": "User", "assistant": "Assistant", "ai": "Assistant",
-    "gpt": "Assistant", "bot": "Assistant", "model": "Assistant", "chatbot": "Assistant", "system": "System",
-    "developer": "System", "tool": "Tool", "function": "Tool", "tool_result": "Tool",
-}  # fmt: skip
-#: How a rendered turn begins.
-_RENDERED = re.compile(rf"((?:{'|'.join(dict.fromkeys(_NAMES.values()))})(?: [^\n:]{{1,60}})?):(?: |$)")
+from .trajectories.messages import Message, first, is_thought, is_turn, read, said
+from .trajectories.value import Trajectory, indented
+
 #: What an object may have beside its turns and still be nothing but a conversation: the request to a chat API.
 _REQUEST = (
     "messages conversation turns model temperature top_p max_tokens stream tools tool_choice seed stop n user id "
@@ -47,24 +39,13 @@ class Judged:
     after: int
 
 
-def is_turn(value: Any) -> bool:
-    """Whether this is one turn: an object with a speaker, and something said or a tool called."""
-    if not isinstance(value, Mapping) or not isinstance(_first(value, _SPEAKERS), str):
-        return False
-    return any(key in value for key in _SAID) or bool(value.get("tool_calls")) or bool(value.get("function_call"))
-
-
-def turns_of(value: Any) -> list[Mapping[str, Any]] | None:
-    """The turns in a cell: a list of them, text that holds one (JSON, or as pandas writes lists into a CSV file), or
-    the request to a chat API; None for anything else."""
-    value = parsed(value)
-    if isinstance(value, Mapping) and set(value) <= _OF_REQUESTS:
-        value = next((value[key] for key in ("messages", "conversation", "turns") if key in value), None)
-    elif isinstance(value, Mapping) and isinstance(value.get("choices"), list):  # the answer of a chat API
-        value = [choice.get("message") for choice in value["choices"][:1] if isinstance(choice, Mapping)]
-    if isinstance(value, Sequence) and not isinstance(value, str) and value and all(map(is_turn, value)):
-        return list(value)
-    return None
+def trajectory(value: Any) -> Trajectory:
+    """The turns of messages, content blocks or spans, also as JSON, or of a text that shows some; without turns for
+    anything else."""
+    messages = _messages(value)
+    if messages is None:
+        return Trajectory.read(value) if isinstance(value, str) else Trajectory()
+    return Trajectory(tuple(turn for _, turns in read(messages) for turn in turns))
 
 
 def parsed(value: Any) -> Any:
@@ -94,42 +75,37 @@ def rendered(value: Any) -> str | None:
     value = parsed(value)
     if isinstance(value, str):
         return None
-    if is_turn(value):
-        return said(value)
-    turns = turns_of(value)
-    if turns is None:
+    single = is_turn(value)
+    messages = [value] if single else _messages(value)
+    if messages is None:
         return None
-    if isinstance(value, Mapping) and "choices" in value:  # an answer, not a conversation
-        return said(turns[0])
-    return "\n".join(map(_shown, turns))
+    if single or (isinstance(value, Mapping) and "choices" in value):  # an answer, not a conversation
+        return said(next(read(messages))[1])
+    return trajectory(messages).text()
 
 
 def turns_in(text: str) -> list[tuple[str, str]]:
     """The turns of a rendered conversation, (speaker, words) each, for pages; none of a text that is not only turns."""
-    turns: list[tuple[str, str]] = []
-    for line in text.splitlines():
-        if match := _RENDERED.match(line):
-            turns.append((match[1], line[match.end() :]))
-        elif turns and (line.startswith("  ") or not line.strip()):
-            turns[-1] = (turns[-1][0], f"{turns[-1][1]}\n{line[2:]}")
-        else:
-            return []
-    return [(speaker, words.strip()) for speaker, words in turns]
+    return [(turn.head, turn.text.strip()) for turn in Trajectory.read(text).turns]
 
 
 def judged(value: Any, *, answer: str | None = None) -> Judged | None:
     """A conversation and which of its turns is judged. answer: the judged text, where it stands elsewhere: then every
     turn comes before it, and the last one is left out if it is the answer once more. None for no conversation."""
-    turns = turns_of(value)
-    if turns is None:
+    messages = _messages(value)
+    if messages is None:
         return None
+    turns = list(read(messages))
+
+    def before(end: int) -> str:
+        return Trajectory(tuple(turn for _, several in turns[:end] for turn in several)).text()
+
     if answer is not None:
-        if _speaker(turns[-1]) == "Assistant" and said(turns[-1]).strip() == answer.strip():
-            turns = turns[:-1]
-        return Judged("\n".join(map(_shown, turns)), answer, 0)
-    ours = [i for i, turn in enumerate(turns) if _speaker(turn) == "Assistant" and said(turn).strip()]
+        again = turns[-1][0] == "Assistant" and said(turns[-1][1]).strip() == answer.strip()
+        return Judged(before(len(turns) - again), answer, 0)
+    ours = [i for i, (speaker, several) in enumerate(turns) if speaker == "Assistant" and said(several).strip()]
     last = ours[-1] if ours else len(turns) - 1
-    return Judged("\n".join(map(_shown, turns[:last])), said(turns[last]), len(turns) - 1 - last)
+    return Judged(before(last), said(turns[last][1]), len(turns) - 1 - last)
 
 
 def passages(value: Any) -> str | None:
@@ -139,66 +115,42 @@ def passages(value: Any) -> str | None:
         return None
     texts = []
     for number, passage in enumerate(value, 1):
-        text = _first(passage, _PASSAGE) if isinstance(passage, Mapping) else passage
+        text = first(passage, _PASSAGE) if isinstance(passage, Mapping) else passage
         if not isinstance(text, str):
             return None
-        title = _first(passage, _HEADING) if isinstance(passage, Mapping) else None
-        texts.append(f"[{number}]{f' {title}:' if isinstance(title, str) and title else ''} {_indented(text)}")
+        title = first(passage, _HEADING) if isinstance(passage, Mapping) else None
+        texts.append(f"[{number}]{f' {title}:' if isinstance(title, str) and title else ''} {indented(text)}")
     return "\n".join(texts)
 
 
-def said(turn: Mapping[str, Any]) -> str:
-    """What a turn says, with the tools that it calls, a line each."""
-    lines = [_words(next((turn[key] for key in _SAID if turn.get(key) is not None), ""))]
-    calls = turn.get("tool_calls") or ([turn["function_call"]] if turn.get("function_call") else [])
-    lines += [_call(call) for call in calls if isinstance(call, Mapping)] if isinstance(calls, Sequence) else []
-    return "\n".join(line for line in lines if line)
+def _messages(value: Any) -> list[Message] | None:
+    """The messages in a cell: a list of them, text that holds one (JSON, or as pandas writes lists into a CSV file),
+    the request to a chat API or its answer, or spans; None for anything else."""
+    value = parsed(value)
+    if isinstance(value, Mapping) and set(value) <= _OF_REQUESTS:
+        value = next((value[key] for key in ("messages", "conversation", "turns") if key in value), None)
+    elif isinstance(value, Mapping) and isinstance(value.get("choices"), list):  # the answer of a chat API
+        value = [choice.get("message") for choice in value["choices"][:1] if isinstance(choice, Mapping)]
+    elif isinstance(value, Mapping) and "attributes" in value:
+        value = [value]
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        return None
+    found = _in_spans(value) or [one for one in value if not is_thought(one)]
+    return found if found and all(map(is_turn, found)) else None
 
 
-def _shown(turn: Mapping[str, Any]) -> str:
-    speaker = _speaker(turn)
-    name = turn.get("name")
-    text = f"{speaker} {' '.join(name.split())}" if isinstance(name, str) and name.strip() else speaker
-    return f"{text}: {_indented(said(turn))}"
-
-
-def _speaker(turn: Mapping[str, Any]) -> str:
-    given = " ".join(str(_first(turn, _SPEAKERS)).split())
-    return _NAMES.get(given.casefold(), given)
-
-
-def _words(content: Any) -> str:
-    """The content of a turn: text, or a list of texts, images and calls, as chat APIs have it."""
-    if isinstance(content, str):
-        return content
-    if isinstance(content, Sequence):
-        return "\n".join(part for part in map(_part, content) if part)
-    return "" if content is None else json.dumps(content, ensure_ascii=False, default=str)
-
-
-def _part(part: Any) -> str:
-    if not isinstance(part, Mapping):
-        return _words(part)
-    kind = str(part.get("type", ""))
-    if kind == "tool_use":
-        return _call(part)
-    if kind == "tool_result":
-        return f"Result of the tool: {_words(part.get('content'))}"
-    if isinstance(part.get("text"), str):
-        return str(part["text"])
-    return f"[{kind}]" if kind else json.dumps(part, ensure_ascii=False, default=str)  # an image, say, is only named
-
-
-def _call(call: Mapping[str, Any]) -> str:
-    inner = call.get("function")
-    call = inner if isinstance(inner, Mapping) else call
-    given = next((call[key] for key in ("arguments", "input", "args", "parameters") if call.get(key) is not None), "")
-    return f"Calls {call.get('name', 'a tool')}({given if isinstance(given, str) else json.dumps(given, default=str)})"
-
-
-def _indented(text: str) -> str:
-    return "\n  ".join(text.splitlines())
-
-
-def _first(value: Mapping[str, Any], keys: Sequence[str]) -> Any:
-    return next((value[key] for key in keys if value.get(key) is not None), None)
+def _in_spans(spans: Sequence[Any]) -> list[Any]:
+    """The messages of the span that has most of them: each call of a model is given all that came before it. Source:
+    OpenTelemetry's conventions for generative AI, attributes `gen_ai.input.messages` and the like."""
+    best: list[Any] = []
+    for span in spans:
+        given = span.get("attributes") if isinstance(span, Mapping) else None
+        if isinstance(given, list):  # OTLP as JSON: [{"key": …, "value": {"stringValue": …}}]
+            pairs = [one for one in given if isinstance(one, Mapping) and isinstance(one.get("value"), Mapping)]
+            given = {one.get("key"): next(iter(one["value"].values()), None) for one in pairs}
+        if isinstance(given, Mapping):
+            names = ("system_instructions", "input.messages", "output.messages")
+            told, *sides = (parsed(given.get(f"gen_ai.{name}")) for name in names)
+            found = [{"role": "system", "parts": told}] if told else []
+            best = max(best, [*found, *(one for side in sides if isinstance(side, list) for one in side)], key=len)
+    return best

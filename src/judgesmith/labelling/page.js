@@ -82,7 +82,7 @@ function show(told, words) {
 
 // A text, or the turns of a conversation as bubbles.
 const words_ = name => !row.turns[name] ? row.texts[name] : row.turns[name].map(([who, said]) =>
-  el("div", {class: `turn ${who.split(" ")[0].toLowerCase()}`}, el("b", {}, el("bdi", {}, who)), el("p", {dir: "auto"}, said)));
+  el("div", {class: `turn ${who.split(" ")[0].toLowerCase()}${who.split(" ")[1] === "calls" ? " call" : ""}`}, el("b", {}, el("bdi", {}, who)), el("p", {dir: "auto"}, said)));
 
 function part(name, text, about = {}) {
   const id = `part-${name}`.replace(/\W+/g, "-");

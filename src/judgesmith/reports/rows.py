@@ -6,7 +6,7 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -321,15 +321,15 @@ def _error(data: Mapping[str, Any], output: str) -> ErrorSpan:
 # The text in pieces --------------------------------------------------------------------------------------------------
 
 
-def pieces(output: str, errors: Sequence[ErrorSpan]) -> list[Piece]:
-    """The output cut at every start and end of an error; the pieces' texts together are the output."""
+def pieces(output: str, errors: Sequence[ErrorSpan], more: Iterable[int] = ()) -> list[Piece]:
+    """The output, cut where errors start and end and at `more` places; the pieces' texts together are the output."""
     starts: dict[int, list[int]] = {}
     ends: dict[int, list[int]] = {}
     for number, error in enumerate(errors):
         if error.start is not None and error.end is not None:
             starts.setdefault(error.start, []).append(number)
             ends.setdefault(error.end, []).append(number)
-    cuts = sorted({0, len(output), *starts, *ends})
+    cuts = sorted({0, len(output), *starts, *ends, *more})
     result: list[Piece] = []
     open_now: dict[int, None] = {}  # a set that keeps its order
     grades = [0] * 6

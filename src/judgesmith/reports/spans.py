@@ -27,6 +27,7 @@ from ..datasets.records import infer_scale
 from ..pages import environment
 from ..signatures.values import ErrorSpan
 from ..tables import Cell, Column, Table, clean, escaped, interval, number, percent, plain, shortened
+from ..trajectories.value import starts
 from .rows import GROUNDED, Mean, Piece, Scored, Shown, Side, grade, mean_of, pieces, summarise
 
 PAGE, STILL = 25, 10  # rows on a page, and rows that are there without scripts
@@ -86,13 +87,19 @@ def _decides(data: Scored) -> tuple[tuple[str, int], ...]:
     return (("prefers B", 8), ("prefers A", 16)) if data.compared else (("fails it", 8), ("passes it", 16))
 
 
+def turn_class(head: str) -> str:
+    """The classes of a turn in pages, by how it begins: turn assistant call."""
+    who, *rest = head.split()
+    return f"turn {who.lower()}{' call' * (rest[:1] == ['calls'])}"
+
+
 def _templates() -> Environment:
     pages = environment("judgesmith.reports", trim_blocks=True, lstrip_blocks=True)
     filters: dict[str, Callable[[Any], object]] = {
         # Every character counts here: a parser would turn carriage returns into line feeds.
         "exact": lambda words: Markup(escaped(words).replace("\r", "&#13;")),  # noqa: S704  # escaped
         "share": percent, "number": plain, "short": lambda words: shortened(words, _QUOTED), "grade": grade,
-        "turns": turns_in, "fragment": lambda anchor: quote(clean(anchor), safe="~"),
+        "turns": turns_in, "turn": turn_class, "fragment": lambda anchor: quote(clean(anchor), safe="~"),
     }  # fmt: skip
     pages.filters |= filters
     pages.globals |= {"places": _PLACES, "grades": _GRADES}
@@ -133,12 +140,27 @@ def _row(data: Scored, i: int, texts: dict[str, int], named: set[str], axis: Spa
         "gap": "" if math.isnan(gap) else f"{gap:.0f}",
         "human": "" if math.isnan(human) else data.word(human),
         "people": {name: value for name, value in row.human.items() if name in named and not math.isnan(value)},
-        "pieces": [_piece(piece) for piece in pieces(row.row.output, verdict.errors)],
+        "turns": list(_turns(row.row.output, verdict.errors)),
         "shades": () if any(error.start is not None for error in verdict.errors) else row.shades,
         "groups": [group for group in _groups(verdict.errors) if group[2]],
         "opinions": list(_opinions(row)),
         "folded": [(title, words, texts.setdefault(words, len(texts))) for title, words in folded if words],
     }  # fmt: skip
+
+
+def _turns(output: str, errors: Sequence[ErrorSpan]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """(class, pieces) of each turn of a trajectory; of any other output one without a class."""
+    turns = dict(starts(output))
+    kind, held, place = "", list[dict[str, Any]](), 0
+    for piece in pieces(output, errors, turns):
+        if place in turns:
+            if held:
+                yield kind, held
+            kind, held = turn_class(turns[place].head), []
+        held.append(_piece(piece))
+        place += len(piece.text)
+    if held:
+        yield kind, held
 
 
 def _opinions(row: Shown) -> Iterator[tuple[str, Any, list[int], list[ErrorSpan]]]:

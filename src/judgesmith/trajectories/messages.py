@@ -1,0 +1,149 @@
+"""Messages of chat APIs and their logs as turns: OpenAI, Anthropic, LangChain, Inspect, OpenTelemetry."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from .value import SPEAKERS, Turn
+
+Message: TypeAlias = Mapping[str, Any]
+_SPEAKER = ("role", "from", "speaker", "author", "type")
+_SAID = ("content", "value", "text", "message", "parts")
+_ARGUMENTS = ("arguments", "input", "args", "parameters")
+_CALLS = ("tool_use", "tool_call", "function_call", "server_tool_use")
+_RESULTS = ("tool_result", "tool_call_response", "function_call_output")
+_THOUGHTS = ("reasoning", "thinking")
+
+
+def is_turn(value: Any) -> bool:
+    """Whether this is one message: an object with a speaker, and something said or a tool called."""
+    if not isinstance(value, Mapping) or not isinstance(first(value, _SPEAKER), str):
+        return False
+    called = value.get("type") in (*_CALLS, *_RESULTS) or first(value, ("tool_calls", "function_call"))
+    return bool(called) or any(key in value for key in _SAID)
+
+
+def is_thought(item: Any) -> bool:
+    """Whether this item of an answer is what a model thought and did not say."""
+    return isinstance(item, Mapping) and item.get("type") in _THOUGHTS and "role" not in item
+
+
+def read(messages: Sequence[Message]) -> Iterator[tuple[str, list[Turn]]]:
+    """The speaker of each message, and its turns, at least one. A result has its call's name and number."""
+    called: dict[str, Turn] = {}
+    for message in messages:
+        speaker, turns, calls = _speaker(message), list[Turn](), 0
+        parts = list(_parts(message, speaker))
+        several = sum(turn.kind == "call" for _, turn in parts) > 1
+        for key, turn in parts:
+            if turn.kind == "call":
+                calls += 1
+                turns.append(replace(turn, number=str(calls) if several else ""))
+                called[key] = turns[-1]
+            elif turn.kind == "result" and key in called:
+                turns.append(replace(turn, name=called[key].name, number=called[key].number))
+            elif turn.kind == "speech" and turns and turns[-1].kind == "speech":
+                turns[-1] = replace(turns[-1], text=f"{turns[-1].text}\n{turn.text}")
+            else:
+                turns.append(turn)
+        yield speaker, turns or [Turn("speech", speaker, "", _named(message))]
+
+
+def said(turns: Sequence[Turn]) -> str:
+    """What one message says: its words alone where it calls no tool."""
+    return turns[0].text if len(turns) == 1 and turns[0].kind != "call" else "\n".join(map(str, turns))
+
+
+def first(value: Message, keys: Sequence[str]) -> Any:
+    """What the first of these keys that is there holds; a list where it is one of numpy's, as Parquet files have."""
+    found: Any = next((value[key] for key in keys if value.get(key) is not None), None)
+    return found.tolist() if hasattr(found, "tolist") else found
+
+
+def _parts(message: Message, speaker: str) -> Iterator[tuple[str, Turn]]:
+    """What a message holds, with the id of the call that a call or a result is of."""
+    content = first(message, _SAID)
+    inside = content if isinstance(content, list) else []
+    if _type(message) in (*_CALLS, *_RESULTS) and "role" not in message:
+        yield _part(message, speaker, "")
+    elif speaker == "Tool" and not any(_type(part) in _RESULTS for part in inside):
+        yield _result(message)
+    elif inside:
+        made = (_part(part, speaker, _named(message)) for part in inside)
+        yield from ((key, turn) for key, turn in made if turn.text or turn.kind != "speech")
+    elif content not in (None, "", []):
+        yield "", Turn("speech", speaker, _words(content), _named(message))
+    calls = first(message, ("tool_calls",)) or [message.get("function_call")]
+    yield from (_call(one, speaker) for one in calls if isinstance(calls, list) and isinstance(one, Mapping))
+
+
+def _part(part: Any, speaker: str, name: str) -> tuple[str, Turn]:
+    if _type(part) in _CALLS:
+        return _call(part, speaker)
+    if _type(part) in _RESULTS:
+        return _result(part)
+    return "", Turn("speech", speaker, _text(part), name)
+
+
+def _call(call: Message, speaker: str) -> tuple[str, Turn]:
+    """A call in a message: {"function": {"name", "arguments"}}, or the name and the arguments by themselves."""
+    inner = call.get("function")
+    held = inner if isinstance(inner, Mapping) else call
+    turn = Turn("call", speaker, _words(first(held, _ARGUMENTS)), _tool(held.get("name") or inner) or "unnamed")
+    return str(first(call, ("call_id", "id"))), turn
+
+
+def _result(result: Message) -> tuple[str, Turn]:
+    text = _words(first(result, (*_SAID, "output", "response", "result"))) or _words(result.get("error"))
+    failed = bool(result.get("is_error") or result.get("error")) or result.get("status") == "error"
+    turn = Turn("result", "Tool", text, _tool(result.get("name") or result.get("function")), error=failed)
+    return str(first(result, ("tool_call_id", "tool_use_id", "call_id", "id"))), turn
+
+
+def _type(part: Any) -> str:
+    return str(part.get("type", "")) if isinstance(part, Mapping) else ""
+
+
+def _tool(name: Any) -> str:
+    """A tool's name as one word, as a rendered turn begins with it."""
+    return "_".join(name.split())[:60].rstrip(":") if isinstance(name, str) else ""
+
+
+def _named(message: Message) -> str:
+    """The speaker's own name, which must not pass for a call."""
+    name = message.get("name")
+    words = name.replace(":", " ").split() if isinstance(name, str) else []
+    return " ".join(words[words[:1] == ["calls"] :])[:60]
+
+
+def _speaker(message: Message) -> str:
+    if "role" not in message and _type(message) in (*_CALLS, *_RESULTS):
+        return "Assistant" if _type(message) in _CALLS else "Tool"
+    given = " ".join(str(first(message, _SPEAKER)).split())
+    return SPEAKERS.get(given.casefold(), given)
+
+
+def _words(content: Any) -> str:
+    """Text, or a list of texts and images, as chat APIs have it; anything else as JSON."""
+    if isinstance(content, list) and all(isinstance(part, str) or _type(part) for part in content):
+        return "\n".join(part for part in map(_text, content) if part)
+    return content if isinstance(content, str) else "" if content is None else _json(content)
+
+
+def _text(part: Any) -> str:
+    if not isinstance(part, Mapping):
+        return _words(part) if isinstance(part, str) else _json(part)
+    text = None if _type(part) in _THOUGHTS else first(part, ("text", "content"))
+    if isinstance(text, str):
+        return text
+    return f"[{_type(part)}]" if _type(part) else _json(part)  # an image, say, is only named
+
+
+def _json(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, default=str)
+    except (TypeError, ValueError, RecursionError):  # keys that JSON has not, or nested without end
+        return f"[{type(value).__name__} that is no JSON]"

@@ -1,0 +1,139 @@
+"""The trajectory of an agent as a value and as text.
+
+A turn begins at the beginning of a line, and further lines of what was said are indented, so that no text can pass for
+another turn, a call or a result. The text can be read back.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Literal
+
+#: Speakers by what logs call them.
+SPEAKERS = {
+    "human": "User", "user": "User", "customer": "User", "assistant": "Assistant", "ai": "Assistant",
+    "gpt": "Assistant", "bot": "Assistant", "model": "Assistant", "chatbot": "Assistant", "agent": "Assistant",
+    "system": "System", "developer": "System", "tool": "Tool", "function": "Tool",
+}  # fmt: skip
+#: How a turn begins: "User", "Assistant Ann", "Assistant calls get_weather (2)", "Tool get_weather (error)".
+_HEAD = re.compile(
+    rf"(?P<speaker>{'|'.join(dict.fromkeys(SPEAKERS.values()))})(?: (?P<rest>(?:[^\n:]|:(?=\S)){{1,90}}))?:(?: |$)"
+)
+_TOOL = re.compile(
+    r"(?P<calls>calls )?(?P<name>(?!\(error\)$)\S+)?(?: \((?P<number>\d+)\))?(?: ?(?P<error>\(error\)))?"
+)
+#: A result that says itself that it is an error.
+_ERROR = re.compile(r"[\s{\[\"'(]*(?:\w*error\b|\w*exception\b|traceback)", re.IGNORECASE)
+#: Characters of a result or of arguments that are shown, of a whole trajectory, and of a result where that is longer.
+LONGEST, BUDGET, SHORTEST = 2000, 10_000, 200
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What a speaker says, the call of a tool, or its result.
+
+    text: the words, the arguments (mostly JSON), or what the tool gave. name: the speaker's own, or the tool's. number:
+    which of several calls at once, "" for one alone. error: the result is marked as an error.
+    """
+
+    kind: Literal["speech", "call", "result"]
+    speaker: str
+    text: str
+    name: str = ""
+    number: str = ""
+    error: bool = False
+
+    @property
+    def head(self) -> str:
+        called = "calls " if self.kind == "call" else ""
+        number = f" ({self.number})" if self.number else ""
+        return f"{self.speaker} {called}{self.name}".rstrip() + number + " (error)" * self.error
+
+    def __str__(self) -> str:
+        return f"{self.head}: {indented(self.text)}"
+
+    def within(self, most: int) -> Turn:
+        """With arguments or a result of about `most` characters; what is said is never cut."""
+        return self if self.kind == "speech" else replace(self, text=cut(self.text, most))
+
+
+@dataclass(frozen=True, slots=True)
+class Trajectory:
+    """What an agent did: its turns in their order."""
+
+    turns: tuple[Turn, ...] = ()
+
+    @classmethod
+    def read(cls, text: str) -> Trajectory:
+        """Of its own text; without turns for a text that is not only turns."""
+        turns: list[Turn] = []
+        for line in text.splitlines():
+            if match := _HEAD.match(line):
+                turns.append(_headed(match["speaker"], match["rest"] or "", line[match.end() :]))
+            elif turns and (line.startswith("  ") or not line.strip()):
+                turns[-1] = replace(turns[-1], text=f"{turns[-1].text}\n{line[2:]}")
+            else:
+                return cls()
+        return cls(tuple(turns))
+
+    def text(self, budget: int = BUDGET) -> str:
+        """As prompts and pages show it. Arguments and results are cut in the middle: those of more than `LONGEST`
+        characters, and shorter ones where all of it has more than `budget`."""
+        most = LONGEST
+        while most > SHORTEST and sum(len(turn.within(most).text) for turn in self.turns) > budget:
+            most = max(SHORTEST, most // 2)
+        return "\n".join(str(turn.within(most)) for turn in self.turns)
+
+    @property
+    def calls(self) -> tuple[Turn, ...]:
+        return tuple(turn for turn in self.turns if turn.kind == "call")
+
+    @property
+    def results(self) -> tuple[Turn, ...]:
+        return tuple(turn for turn in self.turns if turn.kind == "result")
+
+    @property
+    def errors(self) -> tuple[Turn, ...]:
+        """Results that are marked as errors, or begin as errors do."""
+        return tuple(turn for turn in self.results if turn.error or _ERROR.match(turn.text))
+
+    @property
+    def final(self) -> str:
+        """The assistant's last words; "" where it ends with a call."""
+        last = next((turn for turn in reversed(self.turns) if turn.speaker == "Assistant"), None)
+        return last.text if last is not None and last.kind == "speech" else ""
+
+    def sides(self) -> tuple[str, str] | None:
+        """(what the assistant was given, what it said and called); None where either is missing."""
+        given = [str(turn) for turn in self.turns if turn.speaker != "Assistant"]
+        made = [turn.text if turn.kind == "speech" else str(turn) for turn in self.turns if turn.speaker == "Assistant"]
+        return ("\n".join(given), "\n".join(made)) if given and any(map(str.strip, made)) else None
+
+
+def starts(text: str) -> list[tuple[int, Turn]]:
+    """Where each turn of a trajectory's text begins; [] for any other text."""
+    turns = Trajectory.read(text).turns
+    places = [match.start() for match in re.finditer(f"(?m)^{_HEAD.pattern}", text)]
+    return list(zip(places, turns, strict=True)) if len(places) == len(turns) else []
+
+
+def cut(text: str, most: int) -> str:
+    """About `most` characters of a text, with a note in the middle that says how many were left out there."""
+    if len(text) <= most:
+        return text
+    half = most // 2
+    return f"{text[:half]} [… {len(text) - 2 * half:,} characters left out …] {text[-half:]}"
+
+
+def indented(text: str) -> str:
+    return "\n  ".join(text.splitlines())
+
+
+def _headed(speaker: str, rest: str, text: str) -> Turn:
+    """A turn by its beginning."""
+    tool = _TOOL.fullmatch(rest)
+    if tool and (tool["calls"] or speaker == "Tool"):
+        kind: Literal["call", "result"] = "call" if tool["calls"] else "result"
+        return Turn(kind, speaker, text, tool["name"] or "", tool["number"] or "", bool(tool["error"]))
+    return Turn("speech", speaker, text, rest)

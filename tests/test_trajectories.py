@@ -1,0 +1,99 @@
+"""Trajectories of agents: one value and one text, whoever wrote the log; nothing passes for what it is not."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tables import cases
+
+from judgesmith.conversation import judged, rendered, trajectory
+from judgesmith.programs.readings.passages import LONGEST, Text
+from judgesmith.reports.spans import turn_class
+from judgesmith.trajectories.value import BUDGET, Trajectory, Turn, starts
+
+KNOWN = cases(__file__)
+OPENAI, TEXT = KNOWN["forms"]["openai"], KNOWN["text"]
+SPEAKERS = {"speech": "User", "call": "Assistant", "result": "Tool"}
+TURNS = st.tuples(st.sampled_from(sorted(SPEAKERS)), st.text(max_size=30), st.sampled_from(["f", "server:tool"]))
+
+
+@pytest.mark.parametrize("form", KNOWN["forms"])
+def test_every_tools_log_is_the_same_trajectory(form: str) -> None:
+    log = KNOWN["forms"][form]
+    assert [rendered(shape) for shape in (log, json.dumps(log), str(log))] == [TEXT] * 3
+    assert trajectory(log) == trajectory(TEXT) == Trajectory.read(TEXT)
+
+
+@pytest.mark.parametrize("turns", KNOWN["chats"])
+def test_every_tools_turns_are_shown_alike(turns: Any) -> None:
+    for form in (turns, json.dumps(turns), str(turns), {"messages": turns, "model": "m"}):
+        assert rendered(form) == "User: Hi\nAssistant: Hello"
+
+
+def test_a_log_in_a_parquet_file(tmp_path: Path) -> None:
+    log = [turn | {"content": "no such city"} if turn.get("tool_call_id") == "a" else turn for turn in OPENAI]
+    pd.DataFrame({"output": [log]}).to_parquet(tmp_path / "rows.parquet")
+    assert rendered(pd.read_parquet(tmp_path / "rows.parquet")["output"][0]) == TEXT
+
+
+def test_its_parts_are_told_apart() -> None:
+    held = trajectory([*OPENAI, {"role": "tool", "name": "g", "content": '{"error": "timeout"}'}])
+    assert [turn.text for turn in held.calls] == ['{"city": "Oslo"}', '{"city": "Rome"}']
+    assert [turn.head for turn in held.results] == ["Tool get_weather (2)", "Tool get_weather (1)", "Tool g"]
+    assert [turn.name for turn in held.errors] == ["g"] and held.final == OPENAI[-1]["content"]
+    assert trajectory(OPENAI[:3]).final == "" and trajectory("What is a tool?") == trajectory(None) == Trajectory()
+    classes = [turn_class(turn.head) for _, turn in starts(TEXT)]
+    assert classes[2:6] == ["turn assistant", *["turn assistant call"] * 2, "turn tool"]
+
+
+def test_a_log_that_is_cut_at_a_turn_has_this_turn_judged() -> None:
+    last, call = judged(OPENAI), judged(OPENAI[:3])
+    assert last is not None and (last.output, last.before) == (OPENAI[-1]["content"], TEXT.rpartition("\n")[0])
+    assert call is not None and call.output == "\n".join(TEXT.splitlines()[2:5])
+
+
+@pytest.mark.parametrize(("messages", "shown"), KNOWN["odd"])
+def test_what_strangers_write_is_shown_as_it_is(messages: Any, shown: str) -> None:
+    assert rendered(messages) == shown
+    assert Trajectory.read(f"User: x\n{shown}").turns[1:] == trajectory(messages).turns
+
+
+def test_what_has_no_end_is_named_and_not_followed() -> None:
+    deep: Any = []
+    for _ in range(5000):
+        deep = [deep]
+    call = {"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": "f", "arguments": {"x": deep}}}]}
+    assert rendered([call, {"role": "tool", "tool_call_id": "a", "content": deep}]) == (
+        "Assistant calls f: [dict that is no JSON]\nTool f: [list that is no JSON]"
+    )
+
+
+@given(st.lists(TURNS, min_size=1))
+def test_a_text_is_read_back(made: list[Any]) -> None:
+    turns = tuple(Turn(kind, SPEAKERS[kind], text, name * (kind != "speech")) for kind, text, name in made)
+    text = Trajectory(turns).text()
+    again = Trajectory.read(text)
+    assert [(turn.head, turn.kind) for turn in again.turns] == [(turn.head, turn.kind) for turn in turns]
+    assert Trajectory.read(again.text()) == again and [turn for _, turn in starts(text)] == list(again.turns)
+
+
+def test_long_results_are_cut_and_neither_the_task_nor_the_answer() -> None:
+    task, answer = "Sum it. " * 2000, "It is 7. " * 2000
+    long = [{"role": "tool", "content": f"begin {'x' * 9000} end"}] * 20
+    shown = rendered([{"role": "user", "content": task}, *long, {"role": "assistant", "content": answer}]) or ""
+    assert shown.startswith(f"User: {task.strip()}") and shown.endswith(f"Assistant: {answer}")
+    assert shown.count("begin") == shown.count("end") == shown.count(" [… 8,810 characters left out …] ") == 20
+    assert len(rendered([OPENAI[1], *long[:1]]) or "") < 2200 < BUDGET
+
+
+def test_readings_are_of_the_assistant_alone() -> None:
+    read = Text("", TEXT)
+    assert "31 degrees" in read.made and "Be brief" not in read.made and "no such city" not in read.made
+    assert read.given.startswith("System: Be brief.\nUser: How") and read.given.endswith("(1): no such city")
+    long = Text("", TEXT.replace("One moment.", "One moment. " * 900)).made
+    assert len(long) < LONGEST + 50 and long.endswith("for Oslo.")
+    assert Text("s", "Tool: none").made == "Tool: none" and Text("s", "Tool: none").given == "s"
