@@ -25,7 +25,7 @@ def test_the_tasks_have_the_papers_numbers_of_aspects() -> None:
     library = aspects()
     own = {"question-answering": {"answer quality", "citation"}}  # of DHP, and ours
     assert {name: len(library.tasks[name].aspects.keys() - own.get(name, set())) for name in PAPER} == PAPER
-    assert set(library.tasks) == {*PAPER, "general", "translation", "story completion"}
+    assert set(library.tasks) == {*PAPER, "general", "translation", "story completion", "agent"}
 
 
 def test_no_aspect_is_written_twice() -> None:
