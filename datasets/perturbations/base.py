@@ -19,14 +19,15 @@ import sentencex  # type: ignore[import-untyped,unused-ignore]
 from rapidfuzz.distance import Levenshtein
 
 from ...errors import JudgesmithError, OptionError
+from ...trajectories.value import Trajectory
 
 Kind = Literal["degradation", "invariance", "attack"]
-Level = Literal["character", "word", "sentence"]
+Level = Literal["character", "word", "sentence", "trajectory"]
 Method = Literal["rules", "lm"]
 Degree = Literal["minor", "major", "only"]  # "only": the perturbation has no degrees
 #: Whose perturbation it is: DHP's for a task, a stand-in by rules for one that DHP has a language model make, or ours.
 Origin = Literal["paper", "stand-in", "ours"]
-Need = Literal["others", "wrong", "lm", "english"]
+Need = Literal["others", "wrong", "lm", "english", "trajectory"]
 
 #: What `paper` says of those that are taken from there.
 DHP = "DHP benchmark (Wang et al. 2024), Tables 1 and 2"
@@ -119,7 +120,7 @@ class Perturbation:
     name: as users write it; made by rules in place of a language model, it ends with "-rules", made by one, with "-lm".
     kind: "degradation" must lower a score, "invariance" must not, "attack" must not raise it. degrees: ("minor",
     "major") or ("only",). needs: "others" (texts of other documents), "wrong" (a wrong ending in the data), "lm",
-    "english".
+    "english", "trajectory" (calls of tools).
     paper: where it is from, "" for one of ours. stands_for: the perturbation of the paper that it takes the place of,
     without being it.
     """
@@ -150,6 +151,8 @@ class Perturbation:
             raise Unperturbable("there is no text of another document")
         if "wrong" in self.needs and not (material.own.wrong or "").strip():
             raise Unperturbable("the data has no wrong ending for it (column wrong)")
+        if "trajectory" in self.needs and not Trajectory.read(material.own.text).calls:
+            raise Unperturbable("it is no trajectory with calls of tools")
 
 
 # Texts in parts ------------------------------------------------------------------------------------------------------

@@ -121,7 +121,7 @@ def find_perturbations(
 ) -> list[tuple[Perturbation, tuple[Degree, ...]]]:
     """Perturbations by name, `name:minor` or `name:major`, or by group: all, paper (what DHP does to texts of a task,
     by rules where no language model is there to do it), degradation, invariance, attack, character, word, sentence
-    (those of a level). Each with the degrees that are asked for, in the registry's order.
+    (those of a level), trajectory (of agents' logs). Each with the degrees that are asked for, in the registry's order.
 
     task: one of `dhp.TASKS`. Raises OptionError for a name that there is not, with the nearest one.
     """
@@ -129,7 +129,7 @@ def find_perturbations(
     groups: dict[str, list[str]] = {"all": list(there), "paper": list(of_paper)}
     for name, made in there.items():
         groups.setdefault(made.kind, []).append(name)
-        if made.kind == "degradation":
+        if made.kind == "degradation" or "trajectory" in made.needs:
             groups.setdefault(made.level, []).append(name)
     result: dict[str, set[Degree]] = {}
     for word in wanted:

@@ -50,8 +50,8 @@ class Discern(Command, Preset, Model, Rows, Json):
     good_texts: str | None = argument(None, "Good texts; a preset may name them instead.", "TEXTS")
     perturb: list[str] = flag(
         [],
-        "A perturbation (typos, typos:major; see `judgesmith list perturbations`) or a group: all, paper (what DHP has "
-        "for this task), degradation, invariance, attack, character, word, sentence. Repeatable; default all.",
+        "A perturbation (typos, typos:major; see `judgesmith list perturbations`) or a group: all, paper (DHP's for "
+        "this task), degradation, invariance, attack, character, word, sentence, trajectory. Repeatable; default all.",
         metavar="NAME",
     )
     n: int = flag(100, "Texts at most, drawn by the seed.", "--n", ge=1)
@@ -251,7 +251,10 @@ def _notes(subject: Subject, role: str, book: Book, how: DiscernOptions, result:
     for one in book.left:
         if one.name not in possible:
             reasons.setdefault(one.name, []).append(one.reason)
-    notes += [f"{name}: not possible on these texts ({max(set(r), key=r.count)})" for name, r in reasons.items()]
+    names: dict[str, list[str]] = {}
+    for name, given_reasons in reasons.items():
+        names.setdefault(max(set(given_reasons), key=given_reasons.count), []).append(name)
+    notes += [f"{', '.join(several)}: not possible on these texts ({why})" for why, several in names.items()]
     if how.metrics and not {m.casefold() for m in result.metrics} >= {m.casefold() for m in how.metric_names}:
         given, wanted = ", ".join(result.metrics), ", ".join(how.metric_names)
         notes.append(f"{result.judge} gives {given}; the task's metrics are {wanted}")

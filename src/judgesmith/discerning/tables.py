@@ -10,7 +10,7 @@ from ..running.console import wide
 from ..tables import Cell, Column, Table, clean, number, percent
 from .run import HEADINGS, JudgeResult, Line
 
-LEVELS = ("character", "word", "sentence")
+LEVELS = ("character", "word", "sentence", "trajectory")
 SEES = {"yes": "yes", "alone": "doubtful", "no": "NO", "unknown": "too few"}
 REACTS = {"yes": "YES", "alone": "doubtful", "no": "no", "unknown": "too few"}
 _EFFECT = Column("effect", ".2f")

@@ -28,12 +28,18 @@ CATS = (
     "doesn't live there. He was happy about it. The tree is 150 years old."
 )
 TALK = "Anna: Do you want tea?\nBen: No, I was never fond of it.\nAnna: Coffee then?\nBen: Yes, it is often better."
+AGENT = (
+    'User: How warm are oslo and rome tomorrow?\nAssistant calls weather (1): {"city": "oslo", "days": 2}\n'
+    'Assistant calls weather (2): {"city": "rome"}\nTool weather (1): {"high": 14}\nTool weather (2): {"high": 31}\n'
+    "Assistant: oslo will have 14 degrees, and rome 31."
+)
 TEXTS = (
     Text("town", TOWN, "The mayor, Anna Lopez, wants no buses for Springfield.", wrong="She bought a horse."),
     Text("cats", CATS),
     Text("talk", TALK),
     Text("cafe", "red door cafe is cheap and has 4 stars .", "inform(name='red door cafe', stars=4)"),
     Text("bar", "blue moon bar is dear .", "inform(name='blue moon bar')"),
+    Text("agent", AGENT),
 )
 ODD = (
     Text("emoji", "😀 😀"), Text("word", "word"), Text("empty", "  "), Text("marks", "?! …"), Text("bad", "a\ud800b"),
