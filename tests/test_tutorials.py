@@ -71,7 +71,7 @@ def run(words: list[str], cli: Any) -> tuple[int, str]:
     return done.code, done.out + done.err
 
 
-@pytest.mark.parametrize("name", ["spreadsheet", "fastapi", "ci", "label"])
+@pytest.mark.parametrize("name", ["spreadsheet", "fastapi", "ci", "label", "agents"])
 def test_a_tutorial_runs_as_it_stands(name: str, place: Path, cli: Any) -> None:
     if name == "fastapi":
         pytest.importorskip("fastapi")
