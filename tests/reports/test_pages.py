@@ -113,7 +113,7 @@ def test_sixteen_hundred_rows_and_five_judges_are_less_than_a_megabyte_and_a_hal
 
 #: The modules that make pages, and what their pages are called here.
 MAKERS = {
-    "discerning/page.py": "discern", "evaluating/page.py": "evaluation",
+    "choosing/front.py": "front", "discerning/page.py": "discern", "evaluating/page.py": "evaluation",
     "reports/spans.py": "report", "studies/page.py": "study", "watching/browsing.py": "browse",
     "watching/live.py": "browse", "watching/page.py": "watch",
 }  # fmt: skip

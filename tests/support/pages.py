@@ -14,6 +14,7 @@ from json_lines import write
 
 from judgesmith.agreement.meta.evaluation import meta_evaluate
 from judgesmith.agreement.significance import Difference
+from judgesmith.choosing import front
 from judgesmith.datasets.perturbations.registry import PERTURBATIONS, Amounts, Text, find_perturbations
 from judgesmith.datasets.records import Row
 from judgesmith.discerning import page as discernment
@@ -266,8 +267,21 @@ def notebook_page(_: Path, __: Path) -> str:
     return f"<!doctype html><html lang=en>{head}<main><h1>Notebook</h1>{shown}</main></html>"
 
 
+def front_page(page: Path, place: Path) -> str:
+    points = [
+        front.Point(name, (q, q - 0.5, q + 0.5), (d, d / 2, 3.5), "typos", alarms, 0.02, 812.0, 0)
+        for name, q, d, alarms in (
+            (f"{LONG} {HOSTILE}", 1.4, 0.4, 0.6),
+            ("zero-shot", 0.2, 2.1, 0.1),
+            ("random 2", 1.1, 0.3, 0.7),
+        )
+    ]
+    return front.front_page(points, "Q", "15 good training outputs", "random 2 is saved.", [LONG])
+
+
 #: The pages that are files: (where the page will stand, an empty folder for what it is made from) -> HTML.
 FILES: dict[str, Callable[[Path, Path], str]] = {
     "report": report_page, "evaluation": evaluation_page, "discern": discern_page,
     "study": study_page, "watch": watch_page, "browse": browse_page, "notebook": notebook_page,
+    "front": front_page,
 }  # fmt: skip

@@ -116,19 +116,12 @@ class Comparison:
         OptionError."""
         assert compiler.found is not None
         saved = compiler.options.take or compiler.found[0].name
-        finalists = sorted(compiler.finalists(*compiler.found), key=lambda one: one.name != saved)[: self.most]
-        lm, count = finalists[0].judge.lm, len(finalists) * len(self.asks)
+        judged = sorted(compiler.finalists(*compiler.found), key=lambda one: one.name != saved)[: self.most]
+        lm, count = judged[0].judge.lm, len(judged) * len(self.asks)
         with self.limits.spending(lm), Watch("comparing finalists", count) as watch:
-            self.points = [self._point(one, compiler.found[1], watch) for one in finalists]
-        figures, best = [], front(self.points)
-        for words, value in AXES.items():
-            dots = [Dot(value(p), *p.agreement, 5.5 if p.name in best else 3, p.name) for p in self.points]
-            series = [Dots([dot], colour) for dot, colour in zip(dots, OF_JUDGES, strict=False)]
-            axis = words.partition(":")[0]
-            figures.append((words, plot(series, axis, self.objective.label, salt=words, width=440)))
-        sections = [Section("Finalists", [self._table()]), Section("The front", [Figures(figures), HOW])]
+            self.points = [self._point(one, compiler.found[1], watch) for one in judged]
         lead, *notes = self._said()
-        page = render("More than agreement: finalists of a compile run", sections, lead=lead, notes=notes)
+        page = front_page(self.points, self.objective.label, self.about, lead, notes)
         write_page(self.page, page, "--also discern")
         return self
 
@@ -171,14 +164,31 @@ class Comparison:
         return [f"{said} The same command with --take NAME saves another one, for its held-out rows' calls.", *failed]
 
     def _table(self) -> Table:
-        label = f"{self.objective.label} on training rows"
-        forms = {label: ".2f", "least D": ".2f", "in": "", "false alarms": ".0%", "gain": "+.0%", "tokens": ".0f"}
-        columns = {"finalist": "", **forms, "on the front": ""}
-        made, best = Table(map(Column, columns, columns.values()), f"Finalists on {self.about}"), front(self.points)
-        for number, p in enumerate(self.points, start=1):
-            last = (p.worst, p.false_alarms, p.gain, p.tokens, "yes" if p.name in best else "no")
-            made.add(Cell(p.name, colour=number), Cell(*p.agreement), Cell(*p.least_d), *last)
-        return made
+        return finalists(self.points, self.objective.label, self.about)
+
+
+def finalists(points: Sequence[Point], objective: str, about: str) -> Table:
+    """The points, a row each. objective: what agreement is. about: the texts that were judged."""
+    label, best = f"{objective} on training rows", front(points)
+    forms = {label: ".2f", "least D": ".2f", "in": "", "false alarms": ".0%", "gain": "+.0%", "tokens": ".0f"}
+    columns = {"finalist": "", **forms, "on the front": ""}
+    made = Table(map(Column, columns, columns.values()), f"Finalists on {about}")
+    for number, p in enumerate(points, start=1):
+        last = (p.worst, p.false_alarms, p.gain, p.tokens, "yes" if p.name in best else "no")
+        made.add(Cell(p.name, colour=number), Cell(*p.agreement), Cell(*p.least_d), *last)
+    return made
+
+
+def front_page(points: Sequence[Point], objective: str, about: str, lead: str, notes: Sequence[str]) -> str:
+    """The points as a page: their table, and agreement against each of the rest."""
+    figures, best = [], front(points)
+    for words, value in AXES.items():
+        dots = [Dot(value(p), *p.agreement, 5.5 if p.name in best else 3, p.name) for p in points]
+        series = [Dots([dot], colour) for dot, colour in zip(dots, OF_JUDGES, strict=False)]
+        figures.append((words, plot(series, words.partition(":")[0], objective, salt=words, width=440)))
+    table = Section("Finalists", [finalists(points, objective, about)])
+    sections = [table, Section("The front", [Figures(figures), HOW])]
+    return render("More than agreement: finalists of a compile run", sections, lead=lead, notes=notes)
 
 
 def good_texts(train: Labels, n: int, seed: int) -> Texts:
