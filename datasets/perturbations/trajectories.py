@@ -1,6 +1,6 @@
 """Perturbations of what an agent did: its calls of tools, their results, and what it makes of them. All are ours.
 
-They change the text of a trajectory (`judgesmith.trajectories`), and leave out texts that are none.
+They change the text of a trajectory (`judgesmith.trajectories`), and leave out all others.
 """
 
 from __future__ import annotations
