@@ -18,6 +18,8 @@ from ..rows import folded_name, named_roles
 Record: TypeAlias = dict[str, Any]
 #: A question, who answered it, the answer, whether it counts (a person gave it and stands by it), and the reason.
 _Given: TypeAlias = tuple[Any, Any, Any, bool, Any]
+#: What MLflow's expectations call an expected answer.
+_EXPECTED = ("reference", "expected_response")
 _REASONS = frozenset[str]().union(*named_roles("ratings")["rationale"])
 
 
@@ -90,10 +92,12 @@ def _label_studio(record: Mapping[str, Any]) -> tuple[Record, Iterator[_Given]]:
 
 
 def _mlflow(record: Mapping[str, Any]) -> tuple[Record, Iterator[_Given]]:
-    """`mlflow.search_traces()` as a table; human assessments count."""
+    """`mlflow.search_traces()` as a table; human assessments count, unless another one has taken their place. Passages
+    stand beside the inputs as `context`, an expected answer is the reference, and a session is a group."""
+    standing = [one for one in _objects(record["assessments"]) if one.get("valid") is not False]
 
     def given() -> Iterator[_Given]:
-        for assessment in _objects(record["assessments"]):
+        for assessment in standing:
             source = _object(assessment.get("source"))
             if "feedback" in assessment:
                 by_person = str(source.get("source_type", "HUMAN")).upper() == "HUMAN"
@@ -101,8 +105,18 @@ def _mlflow(record: Mapping[str, Any]) -> tuple[Record, Iterator[_Given]]:
                 name, reason = assessment.get("assessment_name"), assessment.get("rationale")
                 yield name, source.get("source_id"), value, by_person, reason
 
-    texts = {"source": _plain(record.get("request")), "output": _plain(record.get("response"))}
-    return {"id": record.get("trace_id"), **texts}, given()
+    inputs = parsed(record.get("request"))
+    passages = inputs.get("context") if isinstance(inputs, Mapping) and len(inputs) > 1 else None
+    if passages is not None:
+        inputs = {name: value for name, value in inputs.items() if name != "context"}
+    expected = {one.get("assessment_name"): _object(one.get("expectation")).get("value") for one in standing}
+    beside = {
+        "context": passages,
+        "reference": next((expected[name] for name in _EXPECTED if _there(expected.get(name))), None),
+        "group": _object(parsed(record.get("trace_metadata"))).get("mlflow.trace.session"),
+    }
+    texts = {"source": _plain(inputs), "output": _plain(record.get("response"))}
+    return {"id": record.get("trace_id"), **texts} | {k: v for k, v in beside.items() if v is not None}, given()
 
 
 def _phoenix(record: Mapping[str, Any]) -> tuple[Record, Iterator[_Given]]:

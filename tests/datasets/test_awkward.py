@@ -47,6 +47,7 @@ def test_what_is_understood(name: str) -> None:
         assert part in labels.rows[0].source
     for part in case.get("context_has", []):
         assert part in (labels.rows[0].context or "")
+    assert {name: getattr(labels.rows[0], name) for name in case.get("first", {})} == case.get("first", {})
     assert {text for row in labels.rows for text in row.why(labels.aspect)} == set(case.get("why", ()))
     rating = expected.get("columns", {}).get("score", "Rating (1-5)")
     assert rating not in labels.aspect  # an aspect goes into prompts
