@@ -55,6 +55,15 @@ def test_a_changed_model_is_found_an_unchanged_one_is_not(watch: Any, server: An
     assert (failing.code, failing.json["failed"], names(failing)) == (1, 24, ["sentinels: rows without a score"])
 
 
+def test_how_often_a_judge_contradicts_itself(watch: Any, server: Any, fake: Any) -> None:
+    calls = itertools.count()
+    server.answer = fake.judging(lambda ask: 20 + 30 * (next(calls) % 3) if ask.mark == "r004" else 50)
+    told = watch().json["repeats"]
+    assert (told["runs"], told["rows"], told["differ"]) == (3, 24, pytest.approx(1 / 24, abs=1e-6))
+    assert told["worst"] == [{"id": "r004", "low": 20, "high": 80}]
+    assert told["sd"] == pytest.approx((900 / 24) ** 0.5, abs=1e-4)  # 20, 50 and 80 have the variance 900
+
+
 def test_too_few_rows_are_said(cli: Any, judge_file: Path, server: Any, rows_file: Rows) -> None:
     rows = rows_file(4)
     found = cli("watch", rows, "--judge", judge_file, "--api-base", server.base)

@@ -93,6 +93,7 @@ class Look:
             "found": [one.model_dump() for one in run.found], "rows": len(run.ids),
             "failed": sum(score is None for score in run.scores),
             "agreement": run.agreement and run.agreement.model_dump(), "notes": list(self.notes),
+            "repeats": repeats([one for one in here if one.baseline]),
         }  # fmt: skip
 
 
@@ -177,6 +178,23 @@ def _agreement(sentinels: Sentinels, scores: Vector) -> Agreement | None:
     return Agreement(aspect=sentinels.aspect, value=value, low=low, high=high, n=int(both.sum()))
 
 
+def repeats(runs: Sequence[Run]) -> dict[str, Any] | None:
+    """How often the judge contradicts itself in runs over the same rows (an A/A check): the share of rows that it did
+    not always give the same score, the standard deviation of a row's scores, and the rows that vary most. Rows that
+    failed in a run are left out. None for fewer than two runs."""
+    if len(runs) < 2:
+        return None
+    scores = np.stack([run.values() for run in runs])
+    known = ~np.isnan(scores).any(axis=0)
+    ids, whole = np.array(runs[0].ids, dtype=object)[known], scores[:, known]
+    spread = np.ptp(whole, axis=0)
+    rows = [i for i in np.argsort(-spread, kind="stable")[:5] if spread[i] > 0]
+    worst = [{"id": ids[i], "low": whole[:, i].min(), "high": whole[:, i].max()} for i in rows]
+    sd = np.sqrt(whole.var(axis=0, ddof=1).mean()) if known.any() else np.nan
+    made = {"runs": len(runs), "rows": int(known.sum()), "differ": (spread > 0).mean() if known.any() else np.nan}
+    return finite(made | {"sd": sd, "worst": worst})  # type: ignore[no-any-return]
+
+
 def findings_table(findings: Sequence[Found]) -> Table:
     """What the tests of a run found."""
     numbers = (Column("before", ".3f"), Column("now", ".3f"), Column("n", "d"), Column("p", "p"))
@@ -196,7 +214,13 @@ def summary(outcome: Look) -> str:
         ends = [run.agreement.value, *(np.nan if x is None else x for x in (run.agreement.low, run.agreement.high))]
         text += ", Spearman with people {:.2f} [{:.2f}, {:.2f}]".format(*ends)
     if run.baseline:
-        return f"{text}. The baseline is there ({options.baseline} runs); from the next run on they are compared."
+        again = repeats([one for one in epoch(outcome.runs, run.judge, run.rows) if one.baseline])
+        text += f". The baseline is there ({options.baseline} runs); from the next run on they are compared"
+        if again is None or not again["rows"]:
+            return f"{text}."
+        text += f". In them {again['differ']:.0%} of the rows did not always get the same score (SD {again['sd']:.3g})"
+        most = ", ".join(f"{one['id']} {one['low']:.3g} to {one['high']:.3g}" for one in again["worst"])
+        return f"{text}; most of all {most}." if most else f"{text}."
     sure = f"at most {options.alpha:.3g} chance of a false alarm in {options.looks} runs"
     if run.alarms:
         return f"ALARM: {'; '.join(run.alarms)} ({sure}). {text}."
