@@ -41,6 +41,7 @@ PRODUCT = {
 }  # fmt: skip
 APART = {
     "adapters": set(), "labelling": {"evaluating", "reports"}, "mlflow": set(), "serving": {"scoring"},
+    "sync": {"evaluating"},
     "training": {"scoring", "compiling"}, "watching": {"scoring", "evaluating", "reports"},
     "choosing": {"compiling", "discerning"},
     "experiments": {"scoring", "evaluating", "reports", "compiling", "discerning"},

@@ -255,8 +255,9 @@ def mlflow_scorer(
     Data of another shape are for a scorer of your own, which calls the judge's `score`.
 
     Returns: a scorer whose every call gives one `mlflow.entities.Feedback`: value, the score on the judge's scale (a
-    float); rationale, its explanation; metadata, the judge's fingerprint, its model, the scale, scores by criterion. A
-    row without a score has an `error` that says why and the value None, never 0; MLflow leaves it out of the mean.
+    float); rationale, its explanation; metadata, the judge's fingerprint, its model, the scale, its agreement with
+    people where it was compiled, scores by criterion. A row without a score has an `error` that says why and the value
+    None, never 0; MLflow leaves it out of the mean.
 
     Raises: MissingExtraError without MLflow; OptionError for a judge that ranks the outputs of a document among each
     other and so cannot judge one alone; ArtifactError for a file that is not a judge; ModelError without a model.
@@ -268,16 +269,10 @@ def mlflow_scorer(
         raise OptionError(
             f"a {made.kind} judge scores the outputs of a document against each other; an MLflow scorer sees one alone"
         )
-    model = made.lm.name
     title = name or _aspect(made) or made.kind
-    about = {"judge": artifact.fingerprint(made), "model": model, "scale": str(made.scale)}
+    about = about_judge(entities, made, title)
 
     def score(inputs: Any = None, outputs: Any = None, expectations: Any = None) -> Any:
-        feedback: dict[str, Any] = {
-            "name": title,
-            "source": entities.AssessmentSource(source_type="LLM_JUDGE", source_id=model),
-            "metadata": about,
-        }
         try:
             with dspy.context(callbacks=_not_mlflows()):
                 verdict = made.score(
@@ -285,15 +280,28 @@ def mlflow_scorer(
                     context=_optional(inputs, "context"), reference=_optional(expectations, "reference", EXPECTED),
                 )  # fmt: skip
         except JudgesmithError as error:
-            return entities.Feedback(error=_error(entities, type(error).__name__, str(error)), **feedback)
-        feedback |= {"metadata": about | _details(verdict), "rationale": verdict.explanation or None}
-        if verdict.failure is not None or math.isnan(verdict.score):
-            return entities.Feedback(
-                error=_error(entities, "NoScore", verdict.failure or "the judge gave no score"), **feedback
-            )
-        return entities.Feedback(value=float(verdict.score), **feedback)
+            return entities.Feedback(error=_error(entities, type(error).__name__, str(error)), **about)
+        return feedback(entities, about, verdict)
 
     return scorers.scorer(score, name=title)
+
+
+def about_judge(entities: Any, judge: Judge, name: str) -> dict[str, Any]:
+    """What all feedback of a judge has: its name, the model as its source, and as metadata the judge's fingerprint, the
+    scale, and the agreement with people that the judge's file states."""
+    about = {"judge": artifact.fingerprint(judge), "model": judge.lm.name, "scale": str(judge.scale)}
+    agreed = (judge.provenance.get("heldout") or {}).get("signature")
+    source = entities.AssessmentSource(source_type="LLM_JUDGE", source_id=judge.lm.name)
+    return {"name": name, "source": source, "metadata": about | ({"agreement": str(agreed)} if agreed else {})}
+
+
+def feedback(entities: Any, about: Mapping[str, Any], verdict: Verdict) -> Any:
+    """A verdict as MLflow's feedback: the score, or an error where there is none, and the explanation."""
+    given = {**about, "metadata": about["metadata"] | _details(verdict), "rationale": verdict.explanation or None}
+    if verdict.failure is not None or math.isnan(verdict.score):
+        reason = verdict.failure or "the judge gave no score"
+        return entities.Feedback(error=_error(entities, "NoScore", reason), **given)
+    return entities.Feedback(value=float(verdict.score), **given)
 
 
 def _open(judge: str | Path | Judge, lm: Any, connection: Connection | None) -> Judge:

@@ -1,0 +1,113 @@
+"""An MLflow experiment as a queue of `judgesmith sync`: what people said of its traces, and verdicts logged to them.
+
+Where MLflow is and who may use it, its own settings say (MLFLOW_TRACKING_URI, MLFLOW_TRACKING_TOKEN and their like).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from ..datasets.exports import recognised
+from ..errors import OptionError
+from ..programs.judge import Judge
+from ..signatures.values import Verdict
+from .logging import about_judge, feedback
+from .store import CHECK, LOG, mlflow_part, patience, short
+
+T = TypeVar("T")
+#: Traces that are asked for at once; MLflow gives no more than 500.
+PAGE = 200
+
+
+class Experiment:
+    """The traces of an experiment, newest first. only: MLflow's own filter of traces, such as "tags.env = 'prod'".
+
+    Raises MissingExtraError without MLflow, OptionError where its store cannot be reached or has no such experiment.
+    """
+
+    def __init__(self, name: str, only: str | None = None) -> None:
+        self._only = only
+        self._mlflow = mlflow_part("mlflow", "sync")
+        self._entities = mlflow_part("mlflow.entities", "sync")
+        self._client = _asked(lambda: self._mlflow.MlflowClient(), CHECK)
+        known = _asked(lambda: self._client.get_experiment_by_name(name), CHECK)
+        if known is None or known.lifecycle_stage != "active":
+            there = _asked(lambda: self._client.search_experiments(max_results=20), CHECK)
+            names = ", ".join(repr(one.name) for one in there)
+            raise OptionError(f"MLflow has no experiment {name!r}; there are: {names or 'none'} (MLFLOW_TRACKING_URI)")
+        self._id = known.experiment_id
+
+    def heads(self) -> Iterator[dict[str, Any]]:
+        """Every trace without its texts, as a record: id, people's `scores` and reasons (`why`), and `verdicts`,
+        those of judges by their fingerprints. Raises OptionError."""
+        token, more = None, True
+        while more:
+            how = {"filter_string": self._only, "max_results": PAGE, "page_token": token, "include_spans": False}
+            page = _asked(lambda how=how: self._client.search_traces(locations=[self._id], **how))  # type: ignore[misc]
+            yield from map(_record, page)
+            token, more = page.token, bool(page.token)
+
+    def whole(self, trace: str) -> dict[str, Any] | None:
+        """One trace with its texts, None where it was deleted. Raises OptionError."""
+        with patience(*LOG):
+            try:
+                return _record(self._client.get_trace(trace, display=False))
+            except Exception as error:  # as in `_asked`
+                if getattr(error, "error_code", "") in ("RESOURCE_DOES_NOT_EXIST", "NOT_FOUND"):
+                    return None
+                raise OptionError(f"MLflow does not give trace {trace} ({short(error)})") from None
+
+    def giving(self, judge: Judge, name: str) -> Callable[[str, Verdict], None]:
+        """What logs a verdict of this judge to a trace, as feedback of that name: passed or failed, or a category,
+        where the judge decides, else the score. It raises OptionError."""
+        about = about_judge(self._entities, judge, name)
+
+        def give(trace: str, verdict: Verdict) -> None:
+            made = feedback(self._entities, about, verdict)
+            decided = verdict.category if verdict.passed is None else verdict.passed
+            made.value = made.value if decided is None else decided
+            made.metadata["score"] = repr(verdict.score)
+            if (sure := verdict.interval) is not None:
+                made.metadata["interval"] = f"{sure.low:g} to {sure.high:g} ({sure.coverage:.0%})"
+            _asked(lambda: self._mlflow.log_assessment(trace, made))
+
+        return give
+
+
+def _asked(call: Callable[[], T], how: tuple[int, int] = LOG) -> T:
+    with patience(*how):
+        try:
+            return call()
+        except Exception as error:  # stores are databases, servers and plugins, each with exceptions of its own
+            raise OptionError(f"MLflow cannot be used; see MLFLOW_TRACKING_URI ({short(error)})") from None
+
+
+def _record(trace: Any) -> dict[str, Any]:
+    info, texts = trace.info, trace.data
+    assessments = [one.to_dictionary() for one in info.assessments or ()]
+    exported = {"trace_id": info.trace_id, "trace_metadata": info.trace_metadata, "assessments": assessments}
+    exported |= {"request": _loaded(texts.request), "response": _loaded(texts.response)}
+    export = recognised([exported], "MLflow")
+    assert export is not None
+    return export.record(exported) | {"verdicts": dict(_verdicts(assessments))}
+
+
+def _verdicts(assessments: list[dict[str, Any]]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """(fingerprint of the judge, what it said), also of verdicts that a person overrode: the judge did say that."""
+    for one in assessments:
+        about, value = one.get("metadata") or {}, one.get("feedback", {}).get("value")
+        if "judge" in about and value is not None and one["source"]["source_type"] == "LLM_JUDGE":
+            kind = {bool: "passed", str: "category"}.get(type(value))
+            with suppress(TypeError, ValueError):
+                yield about["judge"], {"score": float(about.get("score", value))} | ({kind: value} if kind else {})
+
+
+def _loaded(text: str | None) -> Any:
+    """An input or output as a trace keeps it, which is JSON."""
+    try:
+        return None if text is None else json.loads(text)
+    except ValueError:
+        return text

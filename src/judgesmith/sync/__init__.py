@@ -1,0 +1,1 @@
+"""`judgesmith sync`: labels from where people give them, and verdicts back to there."""

@@ -1,0 +1,121 @@
+"""`judgesmith sync`: labels from where people give them, and verdicts back to there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+from ..cli.commands import Command, Json, Reach, argument, flag
+from ..errors import OptionError
+from ..parts import plugin
+from ..running.limits import Limits
+
+
+class Sync(Command, Reach, Limits, Json):
+    """Pull people's feedback on traces into a file of labels, and log a judge's verdicts to the traces.
+
+    A second run adds what is new, updates what changed and removes what was withdrawn; rows of the file that come from
+    elsewhere stay. With --judge, traces without a verdict of this judge are scored, and its agreement with what people
+    said since the last sync is shown. Addresses and keys are those of the tool's own settings (MLFLOW_TRACKING_URI).
+    Exit code 0: done; 1: some traces got no score (the next sync tries again); 2: an error.
+    """
+
+    panel: ClassVar[str] = "Operate"
+
+    queue: str = argument(..., "Where the traces are: mlflow, or a queue that a plug-in adds.")
+    name: str = argument(..., "MLflow: the experiment.")
+    output: Path = flag(Path("labels.jsonl"), "The file of labels.", "-o", "--output")
+    judge: Path | None = flag(None, "A saved judge, whose verdicts are logged to the traces.")
+    human: str | None = flag(None, "The feedback that the judge is compared with; that of its aspect.", metavar="NAME")
+    only: str | None = flag(
+        None, "Only traces that the tool's own filter finds, such as \"tags.env = 'prod'\".", "--filter"
+    )
+    limit: int | None = flag(None, "Score the newest traces only.", ge=1)
+
+    def run(self) -> int:
+        from ..programs import artifact
+        from ..running.console import Watch, print_json
+        from ..running.journal import alone
+        from ..running.opening import open_judge, quiet
+        from .judging import Judging
+        from .pulling import Pulled
+
+        if self.judge is None and (self.human or self.limit):
+            raise OptionError("--human and --limit are for --judge; leave them out")
+        with quiet(), alone(self.output):
+            pulled = Pulled(self.output, f"{self.queue}: {self.name}")
+            made, mark = None, ""
+            if self.judge is not None and self.dry_run:  # opens no model
+                read = artifact.read(self.judge)
+                made, mark = artifact.build(read), artifact.digest(artifact.identity_of(read))
+            elif self.judge is not None:
+                made = open_judge(self.judge, self.lm, self.connection())
+            queue = plugin("queues", self.queue)(self.name, self.only)
+            with Watch("syncing") as watch:
+                try:
+                    pulled.pull(queue, watch)
+                finally:
+                    if not self.dry_run:
+                        pulled.write()
+                data: dict[str, Any] = pulled.to_dict() | {"output": str(self.output), "dry_run": self.dry_run}
+                if made is not None:
+                    judging = Judging(made, queue, pulled, self.human, mark)
+                    waiting = judging.waiting(self.limit)
+                    if not self.dry_run:
+                        judging.run(waiting, self.limits(), watch)
+                    failed = [{"id": name, "reason": reason} for name, reason in judging.failures]
+                    about = {"judge": judging.mark, "name": judging.name, "waiting": len(waiting)}
+                    about |= {"calls": len(waiting) * made.calls_per_row()}
+                    data["judged"] = about | {"scored": judging.scored, "failed": failed} | judging.compared()
+        print_json(data) if self.as_json else _tell(self, data)
+        return int(bool(data.get("judged", {}).get("failed")))
+
+
+#: Ids and rows that are shown; --json has all.
+SHOWN = 10
+
+
+def _tell(asked: Sync, data: dict[str, Any]) -> None:
+    from ..running.console import out
+
+    def say(text: str, style: str = "") -> None:
+        out.print(text, markup=False, soft_wrap=True, style=style)
+
+    aspects = ", ".join(f"{name} ({n})" for name, n in data["aspects"].items()) or "none"
+    say(f"{asked.queue}, {asked.name}: {data['traces']} traces; feedback of {data['raters']} people: {aspects}")
+    new, changed, ids = len(data["added"]), len(data["changed"]), data["withdrawn"]
+    kept = data["rows"] - new - changed
+    dry = ", nothing was written (--dry-run)" if asked.dry_run else ""
+    say(f"{asked.output}: {new} rows are new, {changed} changed, {kept} stay as they were{dry}")
+    if ids:
+        more = f" and {len(ids) - SHOWN} more" if len(ids) > SHOWN else ""
+        say(f"feedback was withdrawn, so these rows are gone: {', '.join(ids[:SHOWN])}{more}", "yellow")
+    if judged := data.get("judged"):
+        _tell_judged(judged, say)
+        if new or changed or ids:
+            # Of a judge that it starts from, compile may keep what was withdrawn.
+            start = "" if ids else f" --start {asked.judge}"
+            say(f"To learn from what people said: judgesmith compile {asked.output}{start} -o {asked.judge}", "dim")
+
+
+def _tell_judged(judged: dict[str, Any], say: Any) -> None:
+    from ..running.console import out
+    from ..tables import Column, Table
+
+    said = f"{judged['waiting']} traces had no verdict of this judge (at most {judged['calls']} calls)"
+    failed = f"{len(judged['failed'])} without a score (those without an output are left out)"
+    say(f"{said}: {judged['scored']} verdicts logged as {judged['name']!r}, {failed}")
+    for one in judged["failed"][:SHOWN]:
+        say(f"  no score for {one['id']}: {one['reason']}", "red")
+    for key, which in (("since", "labelled since the last sync"), ("all", "that the judge was not compiled from")):
+        if found := judged[key]:
+            ends = f" [{found['low']:.2f}, {found['high']:.2f}]" if found["low"] is not None else ""
+            value = found["reason"] if found["value"] is None else f"{found['coefficient']} {found['value']:.2f}{ends}"
+            say(f"Agreement with people on traces {which} (n={found['n']}): {value}")
+    if judged["aspect"] is None:
+        say("No feedback of people has the judge's name; --human NAME says which it is compared with.", "yellow")
+    made = Table(["trace", Column("people", "g"), Column("judge", ".3g")], "Where judge and people differ most")
+    for one in judged["differ"][:SHOWN]:
+        made.add(one["id"], one["people"], one["judge"])
+    if judged["differ"]:
+        made.show(out)

@@ -1,0 +1,94 @@
+"""A file of labels kept the same as what people said of the traces of a queue.
+
+A queue is a class that an entry point of the group `judgesmith.queues` names, made with the name on the command line
+and a filter in the tool's own words (or None). Its methods raise OptionError where the tool cannot be reached:
+- heads(): records of all traces, newest first: `id`; people's `scores` {name: {rater: rating}}, perhaps {}; `why`
+  {name: [reason]} where they gave any; `verdicts` {a judge's fingerprint: {"score", perhaps "passed" or "category"}};
+- whole(id): the same with `source`, `output` and what else a row may have; None where the trace is gone;
+- giving(judge, name): a function of an id and a Verdict, which writes the verdict to the trace under that name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..errors import OptionError
+from ..rows import as_text
+from ..running.console import Watch
+from ..running.journal import read_journal, replacing
+
+Record = dict[str, Any]
+WHAT = "a file of labels as `judgesmith sync` writes it"
+
+
+@dataclass
+class Pulled:
+    """The rows of a file, and what becomes of them. origin: the mark of the queue's rows; others stay as they are.
+    heads: every trace of the queue by its id. The lists are of ids."""
+
+    path: Path
+    origin: str
+    heads: dict[str, Record] = field(default_factory=dict)
+    rows: dict[str, Record] = field(default_factory=dict)
+    others: list[Record] = field(default_factory=list)
+    added: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    withdrawn: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Read what is there. Raises OptionError for another kind of file."""
+        if self.path.suffix.lower() != ".jsonl":
+            raise OptionError(f"-o {self.path}: labels are written as .jsonl; name such a file")
+        for number, record in read_journal(self.path, what=WHAT) if self.path.exists() else ():
+            if record.get("queue") != self.origin:
+                self.others.append(record)
+            elif not isinstance(record.get("id"), str):
+                raise OptionError(f"{self.path.name}, line {number}: the row has no id; this is not {WHAT}")
+            else:
+                self.rows[record["id"]] = record
+
+    def pull(self, queue: Any, watch: Watch) -> None:
+        """Take what the queue has now. What was taken so far stays, should it fail half-way."""
+        watch.stage("traces", 0)
+        for head in queue.heads():
+            self.heads[head["id"]] = head
+            watch.step()
+        for name in self.rows.keys() - self.heads.keys():  # gone, or only not among what a filter finds
+            if (found := queue.whole(name)) is not None:
+                self.heads[name] = found
+        labelled = {name: head for name, head in self.heads.items() if head["scores"]}
+        watch.stage("traces with feedback", len(labelled))
+        for name in reversed(labelled):
+            self._take(name, queue)
+            watch.step()
+        self.withdrawn = [name for name in self.rows if name not in labelled]
+        for name in self.withdrawn:
+            del self.rows[name]
+
+    def _take(self, name: str, queue: Any) -> None:
+        old, said = self.rows.get(name), {k: v for k, v in self.heads[name].items() if k in ("scores", "why")}
+        if old is None:
+            whole = queue.whole(name)
+            if whole is not None and as_text(whole.get("output")) is not None:
+                self.rows[name] = {k: v for k, v in whole.items() if k != "verdicts"} | {"queue": self.origin}
+                self.added.append(name)
+        elif said != {k: v for k, v in old.items() if k in ("scores", "why")}:
+            self.rows[name] = {k: v for k, v in old.items() if k != "why"} | said
+            self.changed.append(name)
+
+    def write(self) -> None:
+        """Put the file in place of the one before, where anything has changed."""
+        if self.added or self.changed or self.withdrawn:
+            with replacing(self.path) as journal:
+                journal.write(*self.others, *self.rows.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        given = [(name, who) for row in self.rows.values() for name, by in row["scores"].items() for who in by]
+        return {
+            "traces": len(self.heads), "rows": len(self.rows), "raters": len({who for _, who in given}),
+            "aspects": Counter(name for row in self.rows.values() for name in row["scores"]),
+            "added": self.added, "changed": self.changed, "withdrawn": self.withdrawn,
+        }  # fmt: skip
