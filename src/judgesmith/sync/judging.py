@@ -132,5 +132,5 @@ class Judging:
         wanted = OF_KIND.get(joined.kinds.get(aspect, "score"), ("spearman",))
         some = found[found.coefficient.isin(wanted)].sort_values("value", key=np.isnan, kind="stable")  # defined ones
         one = some.iloc[0]
-        numbers = {key: float(one[key]) for key in ("value", "low", "high")}
-        return finite({"n": int(one.n), "coefficient": one.coefficient, **numbers, "reason": one.reason or None})
+        numbers = finite({key: float(one[key]) for key in ("value", "low", "high")})
+        return {"n": int(one.n), "coefficient": one.coefficient, **numbers, "reason": one.reason or None}
