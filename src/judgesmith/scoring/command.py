@@ -53,6 +53,9 @@ class Score(Command, Rows, Reach, Limits, Json):
         "Have the judge's model write, after the score, why each output got it: one more call a row, none where the "
         "explanation is the model's own already.",
     )
+    otel: bool = flag(
+        False, "Emit each verdict as OpenTelemetry's event gen_ai.evaluation.result; see `opentelemetry-instrument`."
+    )
     raw: bool = flag(False, "Keep the model's own words with every row.")
     part: str | None = flag(
         None,
@@ -109,6 +112,7 @@ class Score(Command, Rows, Reach, Limits, Json):
                 if self.defer is not None and made.sureness is None:
                     raise OptionError("--defer needs a judge that knows how sure it is; compile it again from labels")
                 run = Run(made, Path(target), self.raw, watch, limits, any_server=self.any_server)
+                run.told = plugin("scoring", "otel")(made) if self.otel else None
                 if self.batch:
                     begun = plugin("scoring", "batch")
                     run.ahead = begun(made, where, run.output, again=self.retry_failed, watch=watch)

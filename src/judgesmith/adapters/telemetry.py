@@ -1,0 +1,68 @@
+"""Verdicts as OpenTelemetry's events `gen_ai.evaluation.result`: `judgesmith score --otel`.
+
+They go through the global logger provider: whoever starts the program says where to, as for any other program
+(`opentelemetry-instrument`, OTEL_EXPORTER_OTLP_ENDPOINT).
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+from ..errors import MissingExtraError, OptionError
+from ..programs.artifact import fingerprint
+from ..programs.judge import Judge
+
+EVENT = "gen_ai.evaluation.result"
+START = "opentelemetry-instrument judgesmith score …"
+_TRACE, _SPAN = re.compile(r"(?:tr-)?([0-9a-f]{32})"), re.compile(r"([0-9a-f]{16})")
+
+
+class Events:
+    """Emits an event for each scored row, linked to the span that its columns `trace_id` (or an `id` as MLflow has
+    them) and `span_id` name. Raises MissingExtraError without OpenTelemetry, OptionError where events would be lost."""
+
+    def __init__(self, judge: Judge) -> None:
+        try:
+            self._logs = import_module("opentelemetry._logs")
+        except ImportError:
+            raise MissingExtraError(f"--otel: pip install opentelemetry-distro, and start it as `{START}`") from None
+        if not hasattr(self._logs.get_logger_provider(), "force_flush"):  # the one that stands for none
+            raise OptionError(f"--otel: no exporter of OpenTelemetry is set up; start it as `{START}`")
+        self._logger, self._about = self._logs.get_logger("judgesmith"), about(judge)
+
+    def __call__(self, record: Mapping[str, Any]) -> None:
+        trace = _TRACE.fullmatch(str(record.get("trace_id") or record.get("id")))
+        span = _SPAN.fullmatch(str(record.get("span_id")))
+        event = self._logs.LogRecord(
+            timestamp=time.time_ns(), event_name=EVENT, attributes=attributes(self._about, record["verdict"]),
+            trace_id=int(trace[1], 16) if trace else None, span_id=int(span[1], 16) if span else None,
+        )  # fmt: skip
+        self._logger.emit(event)
+
+
+def about(judge: Judge) -> dict[str, Any]:
+    """The attributes that all events of a judge have."""
+    agreed = (judge.provenance.get("heldout") or {}).get("signature")
+    return {
+        "gen_ai.evaluation.name": judge.judges_aspect or judge.kind, "judgesmith.judge": fingerprint(judge),
+        "judgesmith.model": judge.lm.name, "judgesmith.agreement": agreed,
+        "judgesmith.scale.low": judge.scale.low, "judgesmith.scale.high": judge.scale.high,
+    }  # fmt: skip
+
+
+def attributes(about: Mapping[str, Any], verdict: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes of a verdict, as in an output of `score`: those of the semantic conventions, ours beside them."""
+    sure, passed = verdict.get("interval") or {}, verdict.get("passed")
+    decided = None if passed is None else "pass" if passed else "fail"
+    made = {
+        **about, "gen_ai.evaluation.score.value": verdict["score"], "judgesmith.failure": verdict["failure"],
+        "gen_ai.evaluation.score.label": verdict.get("category") or decided,
+        "gen_ai.evaluation.explanation": verdict.get("explanation") or None,
+        "error.type": "no_score" if verdict["failure"] else None,
+        **{f"judgesmith.interval.{end}": sure.get(end) for end in ("low", "high", "coverage")},
+    }  # fmt: skip
+    return {name: value for name, value in made.items() if value is not None}
