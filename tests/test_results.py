@@ -3,7 +3,6 @@
 import json
 import math
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,6 @@ import numpy as np
 import pytest
 from scripts import script
 
-from judgesmith.experiments.bench import commands
-from judgesmith.experiments.bench.commands import without_folders
 from judgesmith.experiments.studies.saving import save
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -76,25 +73,3 @@ def test_texts_of_the_data_are_no_markup(tmp_path: Path) -> None:
 def test_a_row_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="a row of 1 cells for 4 columns"):
         saved(tmp_path, [["one"]])
-
-
-def test_a_command_is_kept_without_folders_of_this_machine() -> None:
-    assert without_folders(["judgesmith", "discern", "j.json", "-o", "/home/me/pairs.jsonl"]) == (
-        "judgesmith discern j.json -o pairs.jsonl"
-    )
-
-
-def test_commands_of_judgesmith_become_one_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = tmp_path / "texts.jsonl"
-    sentences = [f"The {n} old bridges of the town were closed for {n + 2} months in spring." for n in range(2, 9)]
-    texts.write_text("".join(json.dumps({"output": text, "doc_id": text}) + "\n" for text in sentences))
-    words = ["judgesmith", "discern", "metric/rougeL", str(texts), "--perturb", "typos:major", "--rounds", "0"]
-    monkeypatch.setattr(sys, "argv", ["commands.py", "typos", "--save", str(tmp_path / "data"), "--", *words])
-    commands.main()
-    data = json.loads((tmp_path / "data/typos.json").read_text(encoding="utf-8"))
-    assert data["commands"] == ["judgesmith discern metric/rougeL texts.jsonl --perturb typos:major --rounds 0"]
-    (row,) = data["rows"]
-    told = dict(zip(data["columns"], row, strict=True))
-    assert (told["judge"], told["texts"], told["blind to"]) == ("metric/rougeL", 7, "none")
-    assert told["D_avg"] == pytest.approx([math.log(0.5**7) / math.log(0.05)], rel=1e-5)  # every text lost: p = 2^-7
-    assert told["perturbations"].startswith("the paper's, 1 of ")

@@ -112,7 +112,7 @@ class Score(Command, Rows, Reach, Limits, Json):
                 if self.defer is not None and made.sureness is None:
                     raise OptionError("--defer needs a judge that knows how sure it is; compile it again from labels")
                 run = Run(made, Path(target), self.raw, watch, limits, any_server=self.any_server)
-                run.told = plugin("scoring", "otel")(made) if self.otel else None
+                run.emit = plugin("scoring", "otel")(made) if self.otel else None
                 if self.batch:
                     begun = plugin("scoring", "batch")
                     run.ahead = begun(made, where, run.output, again=self.retry_failed, watch=watch)

@@ -119,7 +119,7 @@ class Run:
     """Rows that are there may come from the same model at another address."""
     ahead: Callable[[list[Any]], None] | None = None
     """Is given all rows that are to be judged before the first of them is (`--batch`)."""
-    told: Callable[[Mapping[str, Any]], None] | None = None
+    emit: Callable[[Mapping[str, Any]], None] | None = None
     """Is given each row that was judged now (`--otel`)."""
     mark: str = ""
     server: str = ""
@@ -157,8 +157,8 @@ class Run:
         }
         self.summary.count(made)
         self.summary.new_failed += bool(verdict.failure)
-        if self.told is not None:
-            self.told(made)
+        if self.emit is not None:
+            self.emit(made)
         return made
 
     def step(self, verdict: Verdict) -> None:
