@@ -62,8 +62,7 @@ def test_what_cannot_be_compared_is_refused_and_a_budget_holds_for_all(compiled:
     compiled(*ALSO[2:]).refused("does nothing without --also discern")
     compiled("--also", "agree").refused("also", "'discern'", "'agree'")
     compiled(*ALSO[:-1], "wrong-ending").refused("no training output could be perturbed")
-    asked = len(server.asks)
-    most = compiled(*ALSO, "--dry-run").told["calls"]
+    asked, most = len(server.asks), compiled(*ALSO, "--dry-run").told["calls"]
     compiled(*ALSO, "--max-calls", most // 2).refused("was used up before there was a judge")
     assert len(server.asks) - asked < most // 2
     assert len(compiled(*ALSO, "--max-calls", 2 * most).told["front"]["points"]) == 2

@@ -37,14 +37,14 @@ from ..tables import Cell, Column, Table
 AXES: dict[str, Callable[[Point], float]] = {
     "Least D over perturbations: more is better": lambda point: point.least_d[0],
     "False alarms, as a share: less is better": lambda point: point.false_alarms,
-    "Gain of attacks, as a share of the scale: less is better, down to 0": lambda point: point.gain,
+    "Gain of attacks: less is better, down to 0": lambda point: point.gain,
     "Tokens for a text: less is better": lambda point: point.tokens,
 }
 HOW = (
     "Agreement is that on training rows, each judged without its document; least D is that of the perturbation which "
     "is noticed least (from 1 on it is noticed); false alarms are harmless changes that lowered the score; gain is the "
     "mean rise of the score by attacks, as a share of the scale. Brackets and lines are 95 % intervals: smaller "
-    "differences are noise. Large dots are on the front."
+    "differences are noise. Large dots are on the front: no other one is as good in everything and better in something."
 )
 
 
@@ -160,8 +160,8 @@ class Comparison:
     def _said(self) -> list[str]:
         """What came out, then notes."""
         failed = [f"{p.name}: {p.failed} texts have no score" for p in self.points if p.failed]
-        said = f"{self.points[0].name} is saved. None beats these in everything: {', '.join(front(self.points))}."
-        return [f"{said} The same command with --take NAME saves another one, for its held-out rows' calls.", *failed]
+        said = f"{self.points[0].name} is saved. On the front: {', '.join(front(self.points))}."
+        return [f"{said} To save another one, add --take NAME: only its held-out rows cost calls.", *failed]
 
     def _table(self) -> Table:
         return finalists(self.points, self.objective.label, self.about)
