@@ -155,6 +155,7 @@ class _Window(Generic[T, R]):
         self._running = asyncio.Semaphore(in_flight)
         self.pending: deque[Future[R]] = deque()
         self.over = False
+        self._failed = False
         #: What the source raised: what was read before it is still finished.
         self.broken: Exception | None = None
 
@@ -172,8 +173,14 @@ class _Window(Generic[T, R]):
 
     async def _work(self, item: T) -> R:
         async with self._running:
+            if self._failed:  # the map ends at that row: those after it are not begun, and cost nothing
+                raise asyncio.CancelledError
             with dspy.context(disable_history=True):  # of many rows, no prompts are kept; see `as_dspy.Quiet`
-                return await self._worker(item)
+                try:
+                    return await self._worker(item)
+                except Exception:
+                    self._failed = True
+                    raise
 
     def close(self) -> None:
         """Cancel what is under way."""

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from patience import HANG
 
+from judgesmith.errors import BudgetError
 from judgesmith.programs.models import engine
 
 
@@ -181,6 +182,22 @@ def test_a_workers_exception_ends_the_map_in_its_place() -> None:
     assert got == [0, 1, 2]
 
 
+def test_no_row_is_begun_after_one_that_ended_the_map() -> None:
+    """It could ask beyond a budget, whose limits end with the map."""
+    begun: list[int] = []
+
+    async def worker(item: int) -> None:
+        begun.append(item)
+        if item == 2:
+            raise BudgetError("used up")
+
+    for _ in range(20):
+        with pytest.raises(BudgetError):
+            list(engine.ordered_map(worker, range(8), in_flight=1))
+    engine.run(asyncio.sleep(0.01))
+    assert begun == [0, 1, 2] * 20
+
+
 def test_leaving_early_cancels_what_is_under_way() -> None:
     now = 0
 
@@ -238,6 +255,7 @@ def test_system_exit_in_the_source_leaves_the_engine_alive() -> None:
 
 AT_EXIT = """
 import asyncio, threading
+from judgesmith.errors import BudgetError
 from judgesmith.programs.models import engine
 begun = threading.Event()
 left = [3]
