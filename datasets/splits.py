@@ -142,7 +142,10 @@ def _by_mean(labels: Labels, rng: np.random.Generator) -> list[_Rows]:
 def _draw(
     groups: Sequence[_Rows], rows: int, target: float, share: float, rng: np.random.Generator
 ) -> NDArray[np.bool_]:
-    """One random choice of held-out groups, as a mask over the rows."""
+    """One random choice of held-out groups, as a mask over the rows. The smaller side is drawn: with more strata than
+    half of the groups, the last ones are one group each, and the best groups would all be held out."""
+    if share > 0.5:
+        return ~_draw(groups, rows, rows - target, 1 - share, rng)
     strata = min(max(round(share * len(groups)), 1), len(groups))
     shuffled = [rng.permutation(stratum) for stratum in np.array_split(np.arange(len(groups)), strata)]
     rounds = [

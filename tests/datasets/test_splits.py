@@ -86,6 +86,8 @@ def test_the_held_out_rows_cover_the_range_and_differ_by_seed() -> None:
     # ten strata of four rows, one from each: 0-3, 4-7, ...
     assert sorted(int(score) // 4 for score in split.heldout.scores) == list(range(10))
     assert len({tuple(ids(holdout_split(labels, seed=seed).heldout)) for seed in range(5)}) == 5
+    most = holdout_split(labels, share=0.75, seed=3)  # the few rows to learn from do so, too
+    assert sorted(int(score) // 4 for score in most.train.scores) == list(range(10))
 
 
 def test_a_few_small_groups_beside_a_huge_one() -> None:
