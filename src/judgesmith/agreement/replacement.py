@@ -50,4 +50,6 @@ def way_to_rater(
     above, below = (side.resample(rounds, seed)[0][0] for side in (ours, people))
     if np.quantile(below, (1 - confidence) / 2) <= 0:
         return Estimate(math.nan)
-    return Estimate(value, *limits(above / below, value, count, Range(-math.inf, math.inf), confidence))
+    with np.errstate(divide="ignore", invalid="ignore"):  # of a few draws, in which raters do not agree at all
+        drawn = above / below
+    return Estimate(value, *limits(drawn, value, count, Range(-math.inf, math.inf), confidence))
