@@ -122,4 +122,4 @@ def test_the_objective_is_shown_before_anything_is_spent(cli: Any, more: tuple[s
 def test_prompts_show_a_conversation_as_it_was_compiled(cli: Any, judge_file: Path) -> None:
     said = cli("show", judge_file, "--prompt", FOLDER / "chat_messages.jsonl").said
     assert "User: How do I reset my password?" in said
-    assert "Assistant: Calls search_help(" in said and "Tool: Help page 7" in said
+    assert "Assistant calls search_help: {" in said and "Tool search_help: Help page 7" in said

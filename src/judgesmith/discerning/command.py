@@ -29,7 +29,7 @@ class Discern(Command, Preset, Model, Rows, Json):
 
     JUDGE is a file that `compile` saved, or metric/rougeL and other metrics. With --preset it may be METHOD or
     METHOD@MODEL, for example direct@local/qwen2.5-0.5b, which judges each metric of the preset's task. TEXTS is any
-    file with good texts, or bench/NAME: its references, or its outputs where there are none, one for each document.
+    file with good texts, or bench/NAME: its references, or its outputs where few rows have one, one for each document.
 
     D = log_0.05 p of a one-sided Wilcoxon test (DHP benchmark); from 1 on, the judge scores good texts above perturbed
     ones more often than chance. The paper's perturbations of a task, stand-ins by rules for those that it makes with a

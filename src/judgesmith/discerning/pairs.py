@@ -54,16 +54,17 @@ def read_texts(
 ) -> Texts:
     """One good text for each document of a file or `bench/NAME`, `n` of them drawn by `seed`, in the file's order.
 
-    A document's text is its first reference (or the one with most sentences), where the file has references, and else
-    its first output; what other references it has stay beside it. how: `good`, `pick`, `longer_than`, `language`.
-    Raises LabelsError for a file that has neither.
+    A document's text is its first reference (or the one with most sentences), where half of the file's rows have one,
+    and else its first output; what other references it has stay beside it. how: `good`, `pick`, `longer_than`,
+    `language`. Raises LabelsError for a file that has neither.
     """
     how = how or DiscernOptions()
     file = read_file(name, columns, None)
     more = references_beside(file)
     role: str = how.good
     if role == "auto":
-        role = "reference" if more or any((row.reference or "").strip() for row in file.rows) else "output"
+        known = sum(bool((row.reference or "").strip()) for row in file.rows)
+        role = "reference" if more or 2 * known >= len(file.rows) else "output"
     result: dict[str, Text] = {}
     for row, record in zip(file.rows, file.records, strict=True):
         if row.doc_id not in result:
