@@ -41,7 +41,7 @@ def test_the_best_line_comes_first_with_its_lead_and_certainty() -> None:
 def test_every_line_is_in_the_table_and_in_every_figure() -> None:
     page = render(analysis(*LINES))
     assert page.index('class="lead"') < page.index("<table") < page.index("<svg")
-    figures = dict(re.findall(r'<figure role="img" aria-label="([^":]*)[^"]*">(<svg.*?</svg>)', page, re.DOTALL))
+    figures = dict(re.findall(r'<div role="img" aria-label="([^":]*)[^"]*">(<svg.*?</svg>)', page, re.DOTALL))
     assert [name.partition(" of ")[0] for name in figures] == ["Q", "Q against calls", "Q against labels", "Candidates"]
     assert figures["Q against calls"].count("<title>") == figures["Q against labels"].count("<title>") == 4
     assert figures["Candidates"].count("fill-opacity: 0.6") == 56  # seven usable candidates a seed and line
