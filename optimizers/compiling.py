@@ -109,7 +109,7 @@ class Compiler:
     """One compile run; `compile()` is its front door.
 
     search: the optimizer, which is not changed; None: no search (the ablation). heldout: labels to hold out in place of
-    a share. inference: how task inference reads, instead of what the options say. progress: the watcher. found: what
+    a share. inference: how task inference reads, instead of what the options say. progress: the watcher. outcome: what
     the last fit came to, whatever was taken instead, and the rows that it learnt from.
     """
 
@@ -119,7 +119,7 @@ class Compiler:
     inference: TaskInference
     teacher: LanguageModel | None
     progress: Progress
-    found: tuple[Fitted, Labels] | None = field(init=False)
+    outcome: tuple[Fitted, Labels] | None = field(init=False)
 
     def __init__(
         self,
@@ -144,7 +144,7 @@ class Compiler:
         self.search = CorrelationRandomSearch() if search == "default" else search or NoSearch()
         self.heldout = heldout if isinstance(heldout, Labels) else None
         self.inference = inference or TaskInference(batches=o.batches, batch_size=o.batch_size, keep=o.keep)
-        self.teacher, self.progress, self.found = teacher, progress or Silent(), None
+        self.teacher, self.progress, self.outcome = teacher, progress or Silent(), None
         if teacher is not None and not self.search.uses_teacher:
             raise OptionError(f"teacher does nothing with optimizer {self.search.name}: {NO_TEACHER}")
 
@@ -340,7 +340,7 @@ class Compiler:
         left_out = None if plan.parts.crossed else self._left_out(record, forms, refined, examples, by)
         fitted = Fitted(program, zero_shot, record, inference, forms, tuple(refined), plan.dearer or dearer, left_out)
         self._decide(fitted, train)
-        self.found = fitted, train
+        self.outcome = fitted, train
         if (take := self.options.take) is None:
             return fitted
         known = {one.name: one for one in self.finalists(fitted, train)}

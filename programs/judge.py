@@ -150,7 +150,7 @@ class Judge(Quiet):
         """On one line: method, scale, model, and how far it agrees with people. `judgesmith show` has everything."""
         model = self._model_name()
         parts = [f"scale={self.scale}", *([f"lm={model!r}"] if model else [])]
-        if agreed := self._agreed():
+        if agreed := self.stated_agreement:
             parts.append(f"held out: {agreed}")
         return shortened(f"{type(self).__name__}({', '.join(parts)})", 240)
 
@@ -158,7 +158,7 @@ class Judge(Quiet):
         """For notebooks. Nothing that a file or a model says is markup."""
         rows: list[tuple[str, Any]] = [("judge", type(self).__name__), ("scale", self.scale)]
         rows += [("model", self._model_name() or "none yet")]
-        rows += [("held-out agreement", agreed)] if (agreed := self._agreed()) else []
+        rows += [("held-out agreement", agreed)] if (agreed := self.stated_agreement) else []
         rows += [("task", shortened(self.knowledge.description, 300))] if self.knowledge.description else []
         rows += [(f"criterion: {one.name}", shortened(one.definition, 300)) for one in self.knowledge.criteria]
         rows += list(self.facts().items())
@@ -167,7 +167,8 @@ class Judge(Quiet):
     def _model_name(self) -> str:
         return "" if self.own_lm is None else str(self.own_lm.name)
 
-    def _agreed(self) -> str:
+    @property
+    def stated_agreement(self) -> str:
         """The signature of its agreement on held-out rows, "" where it was not compiled. From a file, perhaps."""
         heldout = self.provenance.get("heldout")
         return str(heldout.get("signature") or "") if isinstance(heldout, Mapping) else ""

@@ -100,10 +100,10 @@ def result_ignored(text: str, degree: Degree, rng: random.Random, material: Mate
     turns = _turns(text)
     last = _final(turns)
     known = {match[0] for turn in turns if turn.kind == "result" for match in NUMBER.finditer(turn.text)}
-    said = [match[0] for match in NUMBER.finditer(turns[last].text) if match[0] in known]
-    if not said:
+    numbers = [match[0] for match in NUMBER.finditer(turns[last].text) if match[0] in known]
+    if not numbers:
         raise Unperturbable("its answer has no number of a result")
-    old = rng.choice(said)
+    old = rng.choice(numbers)
     new = _other_number(old, rng)
     answer = NUMBER.sub(lambda match: new if match[0] == old else match[0], turns[last].text)
     return _text([*turns[:last], replace(turns[last], text=answer), *turns[last + 1 :]])

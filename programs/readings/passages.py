@@ -168,8 +168,8 @@ class Text:
     def given(self) -> str:
         """What the output was made from: context and source, cut."""
         sides = Trajectory.read(self.output).sides()
-        told = [cut(sides[0], LONGEST)] if sides else []
-        return "\n\n".join([*(part[:LONGEST] for part in (self.context, self.source) if part), *told])
+        log = [cut(sides[0], LONGEST)] if sides else []
+        return "\n\n".join([*(part[:LONGEST] for part in (self.context, self.source) if part), *log])
 
     @property
     def made(self) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .trajectories.messages import Message, first, is_thought, is_turn, read, said
+from .trajectories.messages import Message, first, is_thought, is_turn, read, spoken
 from .trajectories.value import Trajectory, indented
 
 #: What an object may have beside its turns and still be nothing but a conversation: the request to a chat API.
@@ -80,7 +80,7 @@ def rendered(value: Any) -> str | None:
     if messages is None:
         return None
     if single or (isinstance(value, Mapping) and "choices" in value):  # an answer, not a conversation
-        return said(next(read(messages))[1])
+        return spoken(next(read(messages))[1])
     return trajectory(messages).text()
 
 
@@ -101,11 +101,11 @@ def judged(value: Any, *, answer: str | None = None) -> Judged | None:
         return Trajectory(tuple(turn for _, several in turns[:end] for turn in several)).text()
 
     if answer is not None:
-        again = turns[-1][0] == "Assistant" and said(turns[-1][1]).strip() == answer.strip()
+        again = turns[-1][0] == "Assistant" and spoken(turns[-1][1]).strip() == answer.strip()
         return Judged(before(len(turns) - again), answer, 0)
-    ours = [i for i, (speaker, several) in enumerate(turns) if speaker == "Assistant" and said(several).strip()]
+    ours = [i for i, (speaker, several) in enumerate(turns) if speaker == "Assistant" and spoken(several).strip()]
     last = ours[-1] if ours else len(turns) - 1
-    return Judged(before(last), said(turns[last][1]), len(turns) - 1 - last)
+    return Judged(before(last), spoken(turns[last][1]), len(turns) - 1 - last)
 
 
 def passages(value: Any) -> str | None:

@@ -46,10 +46,9 @@ class Events:
 
 def about(judge: Judge) -> dict[str, Any]:
     """The attributes that all events of a judge have."""
-    agreed = (judge.provenance.get("heldout") or {}).get("signature")
     return {
         "gen_ai.evaluation.name": judge.judges_aspect or judge.kind, "judgesmith.judge": fingerprint(judge),
-        "judgesmith.model": judge.lm.name, "judgesmith.agreement": agreed,
+        "judgesmith.model": judge.lm.name, "judgesmith.agreement": judge.stated_agreement or None,
         "judgesmith.scale.low": judge.scale.low, "judgesmith.scale.high": judge.scale.high,
     }  # fmt: skip
 

@@ -114,13 +114,13 @@ class Comparison:
     def run(self, compiler: Compiler) -> Self:
         """Compare the finalists of a run that is over, and write the page. Raises ModelError, BudgetError,
         OptionError."""
-        assert compiler.found is not None
-        saved = compiler.options.take or compiler.found[0].name
-        judged = sorted(compiler.finalists(*compiler.found), key=lambda one: one.name != saved)[: self.most]
+        assert compiler.outcome is not None
+        saved = compiler.options.take or compiler.outcome[0].name
+        judged = sorted(compiler.finalists(*compiler.outcome), key=lambda one: one.name != saved)[: self.most]
         lm, count = judged[0].judge.lm, len(judged) * len(self.asks)
         with self.limits.spending(lm), Watch("comparing finalists", count) as watch:
-            self.points = [self._point(one, compiler.found[1], watch) for one in judged]
-        lead, *notes = self._said()
+            self.points = [self._point(one, compiler.outcome[1], watch) for one in judged]
+        lead, *notes = self._lines()
         page = front_page(self.points, self.objective.label, self.about, lead, notes)
         write_page(self.page, page, "--also discern")
         return self
@@ -149,19 +149,19 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         points, best = list(map(asdict, self.points)), front(self.points)
-        return {"points": points, "front": best, "about": self.about, "notes": self._said(), "page": str(self.page)}
+        return {"points": points, "front": best, "about": self.about, "notes": self._lines(), "page": str(self.page)}
 
     def tell(self) -> None:
         """Print the table, and what can be done with it."""
         self._table().show(wide())
-        for line in (*self._said(), f"Wrote {self.page}"):
+        for line in (*self._lines(), f"Wrote {self.page}"):
             out.print(clean(line), markup=False, soft_wrap=True)
 
-    def _said(self) -> list[str]:
+    def _lines(self) -> list[str]:
         """What came out, then notes."""
         failed = [f"{p.name}: {p.failed} texts have no score" for p in self.points if p.failed]
-        said = f"{self.points[0].name} is saved. On the front: {', '.join(front(self.points))}."
-        return [f"{said} To save another one, add --take NAME: only its held-out rows cost calls.", *failed]
+        saved = f"{self.points[0].name} is saved. On the front: {', '.join(front(self.points))}."
+        return [f"{saved} To save another one, add --take NAME: only its held-out rows cost calls.", *failed]
 
     def _table(self) -> Table:
         return finalists(self.points, self.objective.label, self.about)

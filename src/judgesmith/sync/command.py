@@ -102,16 +102,20 @@ def _tell_judged(judged: dict[str, Any], say: Any) -> None:
     from ..running.console import out
     from ..tables import Column, Table
 
-    said = f"{judged['waiting']} traces had no verdict of this judge (at most {judged['calls']} calls)"
+    missing = f"{judged['waiting']} traces had no verdict of this judge (at most {judged['calls']} calls)"
     failed = f"{len(judged['failed'])} without a score (those without an output are left out)"
-    say(f"{said}: {judged['scored']} verdicts logged as {judged['name']!r}, {failed}")
+    say(f"{missing}: {judged['scored']} verdicts logged as {judged['name']!r}, {failed}")
     for one in judged["failed"][:SHOWN]:
         say(f"  no score for {one['id']}: {one['reason']}", "red")
     for key, which in (("since", "labelled since the last sync"), ("all", "that the judge was not compiled from")):
-        if found := judged[key]:
-            ends = f" [{found['low']:.2f}, {found['high']:.2f}]" if found["low"] is not None else ""
-            value = found["reason"] if found["value"] is None else f"{found['coefficient']} {found['value']:.2f}{ends}"
-            say(f"Agreement with people on traces {which} (n={found['n']}): {value}")
+        if agreement := judged[key]:
+            ends = f" [{agreement['low']:.2f}, {agreement['high']:.2f}]" if agreement["low"] is not None else ""
+            value = (
+                agreement["reason"]
+                if agreement["value"] is None
+                else f"{agreement['coefficient']} {agreement['value']:.2f}{ends}"
+            )
+            say(f"Agreement with people on traces {which} (n={agreement['n']}): {value}")
     if judged["aspect"] is None:
         say("No feedback of people has the judge's name; --human NAME says which it is compared with.", "yellow")
     made = Table(["trace", Column("people", "g"), Column("judge", ".3g")], "Where judge and people differ most")

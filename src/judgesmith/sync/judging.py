@@ -73,8 +73,8 @@ class Judging:
                 for row, verdict in zip(rows, self.judge.score_many(iter(rows), progress=False), strict=True):
                     if verdict.failure is None:
                         give(row.id, verdict)
-                        said = {"score": verdict.score, "passed": verdict.passed, "category": verdict.category}
-                        self.pulled.heads[row.id]["verdicts"][self.mark] = said
+                        kept = {"score": verdict.score, "passed": verdict.passed, "category": verdict.category}
+                        self.pulled.heads[row.id]["verdicts"][self.mark] = kept
                         self.scored += 1
                     else:  # no low score, and nothing to give back: the next sync tries again
                         self.failures.append((row.id, verdict.failure))
@@ -82,19 +82,19 @@ class Judging:
                     limits.check(len(self.failures), self.scored + len(self.failures), verdict.failure)
 
     def _rows(self, traces: list[str]) -> Iterator[Row]:
-        found = (self.pulled.rows.get(name) or self.queue.whole(name) for name in traces)
-        records = [one for one in found if one is not None and as_text(one.get("output")) is not None]
+        whole = (self.pulled.rows.get(name) or self.queue.whole(name) for name in traces)
+        records = [one for one in whole if one is not None and as_text(one.get("output")) is not None]
         return (row for row, _ in iter_rows(records)) if records else iter(())
 
     def compared(self) -> dict[str, Any]:
         """Agreement on the rows that the judge was not compiled from: on those labelled since the last sync, and on
         all. And where judge and people differ most, in shares of the scale."""
-        said = {name: head["verdicts"].get(self.mark) for name, head in self.pulled.heads.items()}
-        rated = [row for row in self.pulled.rows.values() if said.get(row["id"]) and self.aspect in row["scores"]]
+        verdicts = {name: head["verdicts"].get(self.mark) for name, head in self.pulled.heads.items()}
+        rated = [row for row in self.pulled.rows.values() if verdicts.get(row["id"]) and self.aspect in row["scores"]]
         if self.aspect is None or not rated:
             return {"aspect": self.aspect, "since": None, "all": None, "seen": 0, "differ": []}
         file = read_outputs(rated)
-        joined, given = Judged(self.pulled.origin, file.rows), [said[row.id] or {} for row in file.rows]
+        joined, given = Judged(self.pulled.origin, file.rows), [verdicts[row.id] or {} for row in file.rows]
         read_people(joined, file, [self.aspect], None)
         own_categories(joined, self.name, [(one.get("category"), one.get("passed")) for one in given])
         people, scores = joined.human[self.aspect], np.array([one.get("score", math.nan) for one in given])
@@ -121,7 +121,7 @@ class Judging:
             return none | {"reason": "too few for a number" if count else "there are none"}
         decided = {judge: {aspect: given[aspect][rows]} for judge, given in joined.decided.items()}
         try:
-            found = meta_evaluate(
+            table = meta_evaluate(
                 {self.name: joined.judges[self.name][aspect][rows]}, {aspect: joined.human[aspect][rows]},
                 documents=[name for name, one in zip(joined.documents, rows, strict=True) if one], scale=joined.scales,
                 kinds=joined.kinds, categories={name: marks.levels for name, marks in joined.marks.items()},
@@ -130,7 +130,7 @@ class Judging:
         except LabelsError as error:
             return none | {"reason": str(error)}
         wanted = OF_KIND.get(joined.kinds.get(aspect, "score"), ("spearman",))
-        some = found[found.coefficient.isin(wanted)].sort_values("value", key=np.isnan, kind="stable")  # defined ones
+        some = table[table.coefficient.isin(wanted)].sort_values("value", key=np.isnan, kind="stable")  # defined ones
         one = some.iloc[0]
         numbers = finite({key: float(one[key]) for key in ("value", "low", "high")})
         return {"n": int(one.n), "coefficient": one.coefficient, **numbers, "reason": one.reason or None}

@@ -57,8 +57,8 @@ class Pulled:
             self.heads[head["id"]] = head
             watch.step()
         for name in self.rows.keys() - self.heads.keys():  # gone, or only not among what a filter finds
-            if (found := queue.whole(name)) is not None:
-                self.heads[name] = found
+            if (whole := queue.whole(name)) is not None:
+                self.heads[name] = whole
         labelled = {name: head for name, head in self.heads.items() if head["scores"]}
         watch.stage("traces with feedback", len(labelled))
         for name in reversed(labelled):
@@ -69,14 +69,14 @@ class Pulled:
             del self.rows[name]
 
     def _take(self, name: str, queue: Any) -> None:
-        old, said = self.rows.get(name), {k: v for k, v in self.heads[name].items() if k in ("scores", "why")}
+        old, feedback = self.rows.get(name), {k: v for k, v in self.heads[name].items() if k in ("scores", "why")}
         if old is None:
             whole = queue.whole(name)
             if whole is not None and as_text(whole.get("output")) is not None:
                 self.rows[name] = {k: v for k, v in whole.items() if k != "verdicts"} | {"queue": self.origin}
                 self.added.append(name)
-        elif said != {k: v for k, v in old.items() if k in ("scores", "why")}:
-            self.rows[name] = {k: v for k, v in old.items() if k != "why"} | said
+        elif feedback != {k: v for k, v in old.items() if k in ("scores", "why")}:
+            self.rows[name] = {k: v for k, v in old.items() if k != "why"} | feedback
             self.changed.append(name)
 
     def write(self) -> None:

@@ -52,15 +52,15 @@ def read(messages: Sequence[Message]) -> Iterator[tuple[str, list[Turn]]]:
         yield speaker, turns or [Turn("speech", speaker, "", _named(message))]
 
 
-def said(turns: Sequence[Turn]) -> str:
+def spoken(turns: Sequence[Turn]) -> str:
     """What one message says: its words alone where it calls no tool."""
     return turns[0].text if len(turns) == 1 and turns[0].kind != "call" else "\n".join(map(str, turns))
 
 
 def first(value: Message, keys: Sequence[str]) -> Any:
     """What the first of these keys that is there holds; a list where it is one of numpy's, as Parquet files have."""
-    found: Any = next((value[key] for key in keys if value.get(key) is not None), None)
-    return found.tolist() if hasattr(found, "tolist") else found
+    held: Any = next((value[key] for key in keys if value.get(key) is not None), None)
+    return held.tolist() if hasattr(held, "tolist") else held
 
 
 def _parts(message: Message, speaker: str) -> Iterator[tuple[str, Turn]]:
