@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tables import cases
 
@@ -73,6 +73,7 @@ def test_what_has_no_end_is_named_and_not_followed() -> None:
 
 
 @given(st.lists(TURNS, min_size=1))
+@example([("call", "\x1e\x1e", "f")])
 def test_a_text_is_read_back(made: list[Any]) -> None:
     turns = tuple(Turn(kind, SPEAKERS[kind], text, name * (kind != "speech")) for kind, text, name in made)
     text = Trajectory(turns).text()

@@ -75,7 +75,8 @@ class Trajectory:
                 turns[-1] = replace(turns[-1], text=f"{turns[-1].text}\n{line[2:]}")
             else:
                 return cls()
-        return cls(tuple(turns))
+        # Empty lines at a turn's end are not shown, so that a text that was read gives itself again.
+        return cls(tuple(replace(turn, text=turn.text.rstrip("\n")) for turn in turns))
 
     def text(self, budget: int = BUDGET) -> str:
         """As prompts and pages show it. Arguments and results are cut in the middle: those of more than `LONGEST`
