@@ -42,12 +42,6 @@ class Running:
     def score(self, output: str, **more: Any) -> httpx.Response:
         return self.http.post("/v1/score", json={"source": "s", "output": output} | more)
 
-    def workers(self) -> list[int]:
-        """Their process ids: children that are no helper of Python's multiprocessing."""
-        numbers = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        lines = {int(n): Path(f"/proc/{n}/cmdline").read_bytes() for n in numbers}
-        return [number for number, line in lines.items() if b"resource_tracker" not in line]
-
     def ready(self, until: Any) -> "Running":
         until(lambda: self.http.get("/readyz").status_code == 200)
         return self

@@ -1,13 +1,11 @@
 """`judgesmith serve` in a process of its own: verdicts, bounds, keys, metrics, and an end that loses nothing."""
 
 import json
-import os
 import signal
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 import judgesmith as js
@@ -118,47 +116,8 @@ def test_what_is_not_finished_in_time_is_handed_back(running: Any, server: Any, 
     go.set()
 
 
-@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds the workers in /proc")
-def test_processes_count_together_outlive_kills_and_finish(running: Any, server: Any, held: Any, until: Any) -> None:
-    at = running("--workers", 2, "--concurrency", 32)
-    go = held(60)
-
-    def alone(number: int) -> httpx.Response:  # a connection of its own: any of the processes takes it
-        body = {"source": "s", "output": f"r{number:03d}"}
-        return httpx.post(f"{at.http.base_url}/v1/score", json=body, timeout=60, headers=at.key)
-
-    def ready() -> bool:
-        return all(httpx.get(f"{at.http.base_url}/readyz", timeout=60).status_code == 200 for _ in range(10))
-
-    until(ready)
-    with ThreadPoolExecutor(16) as pool:
-        assert [a.json()["score"] for a in pool.map(alone, range(40))] == [*range(40)]
-        for _ in range(3):  # whichever process is asked
-            text = httpx.get(f"{at.http.base_url}/metrics", headers=at.key).text
-            assert 'judgesmith_rows_total{judge="judge",outcome="scored"} 40.0' in text
-            assert "judgesmith_queue_rows 0.0" in text
-        workers = at.workers()
-        assert len(workers) == 2
-        os.kill(workers[0], signal.SIGKILL)
-        until(lambda: len(now := at.workers()) == 2 and workers[0] not in now)
-        assert alone(50).json()["score"] == 50  # of the other one
-        text = httpx.get(f"{at.http.base_url}/metrics", headers=at.key).text
-        assert 'judgesmith_rows_total{judge="judge",outcome="scored"} 41.0' in text
-        until(ready)
-        server.forget()
-        waiting = [pool.submit(alone, n) for n in range(60, 72)]
-        until(lambda: len(server.judged) == 12)
-        at.process.send_signal(signal.SIGTERM)
-        go.set()
-        assert [w.result().json()["score"] for w in waiting] == [*range(60, 72)]
-    assert at.process.wait(60) == 0
-
-
-def test_processes_that_cannot_start_or_share_say_why(spawn: Any, cli: Any, judge_file: Path, tmp_path: Path) -> None:
-    cli("serve", judge_file, "--port", 0, "--workers", 4, "--concurrency", 3).refused("4 processes cannot share 3")
-    process = spawn("serve", tmp_path / "absent.json", "--port", 0, "--workers", 2)
-    _, said = process.communicate(timeout=120)
-    assert (process.returncode, sum("absent.json" in line for line in said.splitlines())) == (2, 1)
+def test_a_server_that_cannot_start_says_why(cli: Any, tmp_path: Path) -> None:
+    cli("serve", tmp_path / "absent.json", "--port", 0).refused("absent.json")
 
 
 def test_a_model_that_is_down_is_no_low_score(running: Any) -> None:

@@ -70,10 +70,10 @@ def _routes_of_state(app: FastAPI, service: Service) -> None:
 
     @app.get("/readyz")
     async def readyz() -> Response:
-        """Whether every judge's model answers, and the server is not stopping; of several processes, how many run."""
+        """Whether every judge's model answers, and the server is not stopping."""
         problems = {s.name: brief(s.problem)[1] for s in service.judges.values() if s.problem is not None}
         ready = not problems and not service.stopping
-        data = {"ready": ready, "stopping": service.stopping, "problems": problems} | service.workers()
+        data = {"ready": ready, "stopping": service.stopping, "problems": problems}
         return JSONResponse(data, 200 if ready else 503)
 
     @app.get("/metrics", response_class=Response)

@@ -25,7 +25,6 @@ class Serve(Command, Reach):
     host: str = flag("127.0.0.1", "Address to listen at.")
     known_as: list[str] = flag([], "Name under which clients reach it, as behind a proxy (repeat); others get 421.")
     port: int = flag(8000, "0: any free one, which is printed.", ge=0, le=65535)
-    workers: int = flag(1, "Processes, about one a core; they share --queue, --concurrency and --rpm.", ge=1)
     queue: int = flag(4096, "Rows accepted and not answered yet, at most; then 429.", ge=1)
     row_timeout: float = flag(120.0, "Seconds from a row's acceptance to its verdict; then 504.", gt=0)
     grace: float = flag(30.0, "Seconds that a stop gives to what was accepted.", ge=0)
@@ -33,16 +32,15 @@ class Serve(Command, Reach):
 
     def run(self) -> None:
         from ..running.console import err
+        from ..running.opening import open_judge, quiet
 
         try:
-            from .run import KEYS, Order, admitted, bound, hosts, keys, run
-            from .service import Bounds
-            from .workers import Workers
+            from .run import KEYS, admitted, bound, hosts, keys, serve, use_fast_loop
+            from .service import Bounds, Service
         except ModuleNotFoundError as error:
             raise MissingExtraError(
                 f"serving needs {error.name}, which is not installed: pip install 'judgesmith[serve]'"
             ) from None
-        bounds = Bounds(self.queue, self.row_timeout, self.grace)
         given, files, where = keys(), named(self.judges), self.connection()
         listening = bound(self.host, self.port)
         known = hosts(listening, tuple(self.known_as))
@@ -54,11 +52,11 @@ class Serve(Command, Reach):
             key = "" if given else f" (Authorization: Bearer {asked[0]}; set {KEYS} for a key that stays)"
             err.print(f"serving {', '.join(files)} at {address}{key}", markup=False, soft_wrap=True)
 
-        order = Order(files, self.lm, where, bounds, asked, known, not self.quiet_log)
-        if self.workers == 1:
-            run(order, listening, started)
-        else:
-            Workers(order, listening, self.workers).run(started)
+        use_fast_loop()
+        with quiet():
+            judges = {name: open_judge(path, self.lm, where) for name, path in files.items()}
+            service = Service(judges, Bounds(self.queue, self.row_timeout, self.grace))
+            serve(service, listening, keys=asked, hosts=known, log=not self.quiet_log, started=started)
 
 
 def named(judges: list[str]) -> dict[str, Path]:

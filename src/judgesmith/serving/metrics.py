@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.multiprocess import MultiProcessCollector
 
 from ..programs.models.lm import price
 from ..programs.models.transport import Reply
 from ..signatures.values import Verdict
 
-#: Names the folder in which the processes of one server keep their numbers.
-SHARED = "PROMETHEUS_MULTIPROC_DIR"
 LATENCIES = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 
 
@@ -38,11 +34,11 @@ class Metrics:
             registry=self.registry,
         )  # fmt: skip
 
-        def gauge(name: str, about: str, how: Any, *labels: str) -> Gauge:  # how: over the processes that live
-            return Gauge(f"judgesmith_{name}", about, labels, registry=self.registry, multiprocess_mode=how)
+        def gauge(name: str, about: str, *labels: str) -> Gauge:
+            return Gauge(f"judgesmith_{name}", about, labels, registry=self.registry)
 
-        self.queue = gauge("queue_rows", "Rows accepted and not answered yet.", "livesum")
-        self.ready = gauge("ready", "Whether the judge's model answers.", "livemin", "judge")
+        self.queue = gauge("queue_rows", "Rows accepted and not answered yet.")
+        self.ready = gauge("ready", "Whether the judge's model answers.", "judge")
         # Prometheus' look-up of a series by its labels is a tenth of what answering a row costs beside judging it.
         self._series: dict[tuple[Any, ...], Any] = {}
 
@@ -69,9 +65,5 @@ class Metrics:
             self.of(self.cost, name).inc(paid or 0.0)
 
     def text(self) -> bytes:
-        """Prometheus' text format: of all processes of the server together."""
-        if SHARED not in os.environ:
-            return generate_latest(self.registry)
-        every = CollectorRegistry()
-        MultiProcessCollector(every)  # type: ignore[no-untyped-call]
-        return generate_latest(every)
+        """Prometheus' text format."""
+        return generate_latest(self.registry)

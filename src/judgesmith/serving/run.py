@@ -9,27 +9,23 @@ import os
 import secrets
 import signal
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import TimeoutError as NotYet
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import dspy
 import uvicorn
 
 from ..errors import OptionError
-from ..programs.judge import Judge
 from ..programs.models import engine
-from ..programs.models.lm import Connection, price
+from ..programs.models.lm import price
 from ..programs.models.transport import Reply
-from ..running.opening import open_judge, quiet
 from .app import application
 from .gate import Hosts
 from .protocol import patient_protocol
 from .reasons import debugging
-from .service import Bounds, Service
+from .service import Service
 
 #: The variable that holds the keys, separated by commas: with several, keys can be rotated.
 KEYS = "JUDGESMITH_API_KEY"
@@ -99,61 +95,18 @@ def many_files() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
-    """What each process serves: saved judges by name, the model in place of their own and how it is reached, and what
-    is accepted. keys, hosts: what a request has to have."""
-
-    judges: Mapping[str, Path]
-    lm: str | None
-    where: Connection
-    bounds: Bounds
-    keys: tuple[str, ...]
-    hosts: Hosts
-    log: bool = True
-
-    def share(self, workers: int) -> Order:
-        """Of one process among several: together they keep to the bounds. Raises OptionError where they cannot."""
-        where, bounds = self.where, self.bounds
-        least = min(bounds.queue, where.concurrency or workers)
-        if least < workers:
-            raise OptionError(
-                f"{workers} processes cannot share {least}; --queue and --concurrency are of all together"
-            )
-        where = replace(
-            where,
-            concurrency=None if where.concurrency is None else where.concurrency // workers,
-            rpm=None if where.rpm is None else where.rpm / workers,
-        )
-        return replace(self, where=where, bounds=replace(bounds, queue=bounds.queue // workers))
-
-
-def run(order: Order, listening: socket.socket, started: Callable[[], None], **more: Any) -> None:
-    """Serve in this process until it is asked to stop."""
-    use_fast_loop()
-    with quiet():
-        judges = {name: open_judge(path, order.lm, order.where) for name, path in order.judges.items()}
-        serve(order, judges, listening, started=started, **more)
-
-
 def serve(
-    order: Order,
-    judges: Mapping[str, Judge],
-    listening: socket.socket,
-    *,
-    started: Callable[[], None] = lambda: None,
-    signals: tuple[signal.Signals, ...] = (signal.SIGTERM, signal.SIGINT),
-    workers: Callable[[], dict[str, Any]] = dict,
-) -> None:
-    """Answer until one of the signals, then finish what was accepted; a second one hands it back at once. workers: how
-    many processes are wanted and run."""
+    service: Service, listening: socket.socket, *, keys: tuple[str, ...], hosts: Hosts, log: bool,
+    started: Callable[[], None],
+) -> None:  # fmt: skip
+    """Answer until SIGTERM or Ctrl-C, then finish what was accepted; a second one hands it back at once. keys, hosts:
+    what a request has to have."""
     many_files()
     for name in ("uvicorn.error", "asyncio"):
         logging.getLogger(name).addFilter(_OneLine())
-    service = Service(judges, order.bounds, workers)
     for served in service.judges.values():
         price(served.lm.name, Reply(""))  # the table of prices is read before requests wait for it
-    app = application(service, keys=order.keys, hosts=order.hosts, log=order.log)
+    app = application(service, keys=keys, hosts=hosts, log=log)
     config = uvicorn.Config(
         app, log_config=None, access_log=False, lifespan="on", http=patient_protocol(), ws="none",
         backlog=BACKLOG, server_header=False, proxy_headers=False, timeout_keep_alive=KEEP_ALIVE,
@@ -169,7 +122,7 @@ def serve(
         loop.call_soon_threadsafe(service.hand_back if service.stopping else service.stop)
         server.should_exit = True
 
-    for number in signals:
+    for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
     # DSPy would keep the last prompts of every judge and model, for `inspect_history`: an eighth of a row's time here,
     # and texts of clients in memory. Requests inherit the setting from the task that listens.

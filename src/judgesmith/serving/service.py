@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -69,18 +69,15 @@ class Served:
 
 
 class Service:
-    """Judges by name. All coroutines run on the engine's loop. workers: how many processes are wanted and run."""
+    """Judges by name. All coroutines run on the engine's loop."""
 
-    def __init__(
-        self, judges: Mapping[str, Judge], bounds: Bounds | None = None,
-        workers: Callable[[], dict[str, Any]] = dict,
-    ) -> None:  # fmt: skip
+    def __init__(self, judges: Mapping[str, Judge], bounds: Bounds) -> None:
         for name, judge in judges.items():
             if judge.whole_documents:
                 raise OptionError(
                     f"{name}: a {judge.kind} judge ranks the outputs of a document; use `judgesmith score`"
                 )
-        self.bounds, self.workers = bounds or Bounds(), workers
+        self.bounds = bounds
         self.metrics = Metrics()
         self.judges = {name: Served(name, judge, judge.lm) for name, judge in judges.items()}
         self.waiting = 0
