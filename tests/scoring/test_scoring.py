@@ -2,11 +2,9 @@
 
 import asyncio
 import csv
-import itertools
 import json
 import os
 import signal
-import subprocess
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -19,11 +17,8 @@ from patience import HANG
 from tables import cases, table
 
 import judgesmith as js
-from judgesmith.datasets.records import Row
-from judgesmith.errors import OptionError
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.running.journal import alone
-from judgesmith.scoring.part import TOGETHER, Part
 from judgesmith.scoring.scoring import Run, journal_of, score_file
 from judgesmith.signatures.values import Verdict
 from judgesmith.testing.server import running_server
@@ -224,60 +219,25 @@ def test_a_wrong_option_is_one_line(
     assert server.judged == []
 
 
-# -- parts ------------------------------------------------------------------------------------------------------------
-
-
-def test_every_row_is_in_one_part_beside_its_documents_other_rows() -> None:
-    documents = [*"aaabbc", *"d" * 40, *"efefeeghijkl"]
-    rows = [(Row(str(n), "An output.", doc_id=doc, line=n), {"n": n}) for n, doc in enumerate(documents, 1)]
-    for parts in (2, 3, 5, 100):
-        split = [list(Part(n, parts).of(iter(rows))) for n in range(1, parts + 1)]
-        every = sorted((row.line, row, record) for part in split for row, record in part)
-        assert every == [(row.line, row, {"input_row": row.line} | record) for row, record in rows]
-        of = {row.line: n for n, part in enumerate(split) for row, _ in part}
-        parted = [n for n in range(2, 47) if documents[n - 2] == documents[n - 1] and of[n - 1] != of[n]]
-        assert parted == [7 + TOGETHER, 7 + 2 * TOGETHER]
-    endless = ((Row("x", "An output.", doc_id=str(n), line=n), {}) for n in itertools.count(1))
-    assert [row.line for row, _ in itertools.islice(Part(3, 4).of(endless), 3)] == [3, 7, 11]
-
-
-def test_four_parts_side_by_side_one_killed_are_joined_to_every_row_once(
-    server: Any, fake: Any, spawn: Any, until: Any, score: Any, rows_file: Rows, judge_file: Path, tmp_path: Path
+def test_pieces_of_a_file_are_joined_to_every_row_once(
+    server: Any, fake: Any, score: Any, rows_file: Rows, tmp_path: Path
 ) -> None:
-    rows, out, third = rows_file(40), tmp_path / "out.jsonl", tmp_path / "out.3-of-4.jsonl"
-    never, good = asyncio.Event(), fake.judging(lambda ask: int(ask.mark[1:]))
-    server.answer = lambda ask: never.wait() if ask.step == "score" and ask.mark in ("r026", "r027") else good(ask)
-    command = ("score", rows, "--judge", judge_file, "--api-base", server.base, "-o", out, "--part")
-    processes = [spawn(*command, f"{n}/4") for n in (1, 2, 4, 3)]
-    until(lambda: third.exists() and third.read_bytes().count(b"\n") == 6)
-    processes[-1].kill()
-    complained = [process.communicate(timeout=HANG)[1] for process in processes]
-    assert [process.returncode for process in processes] == [0, 0, 0, -signal.SIGKILL], complained
-    server.forget()
-    server.answer = good
-    done = score(rows, "-o", out, "--part", "3/4")
-    assert (done.code, done.json["rows"], done.json["resumed"], done.json["output"]) == (0, 8, 6, str(third))
-    assert sorted(ask.mark for ask in server.judged) == ["r026", "r027"]
-
-    subprocess.run(f"sort -t: -k2n {tmp_path}/out.*-of-4.jsonl > {out}", shell=True, check=True)
-    assert [(row["input_row"], row["id"], row["verdict"]["score"]) for row in lines(out)] == [
-        (n + 1, f"r{n:03d}", float(n)) for n in range(40)
-    ]
-    assert score(rows, "-o", out).json["resumed"] == 40  # a run that compares the joined file with the input
-    assert len(server.judged) == 2
-    third.rename(tmp_path / "out.2-of-3.jsonl")
-    score(rows, "-o", out, "--part", "2/3").refused_at_once("another input or --part")
-
-
-def test_a_part_of_equal_rows_is_not_gone_on_with_as_another(score: Any, tmp_path: Path) -> None:
-    rows, out, third = (tmp_path / name for name in ("rows.jsonl", "out.jsonl", "out.3-of-4.jsonl"))
-    rows.write_text("".join(json.dumps({"id": text, "output": text}) + "\n" for text in ("r000", "r001") * 2))
-    assert score(rows, "-o", out, "--part", "1/4").code == score(rows, "-o", out, "--limit", 1).code == 0
-    for other in (tmp_path / "out.1-of-4.jsonl", out):
-        other.rename(third)
-        score(rows, "-o", out, "--part", "3/4").refused_at_once("'input_row' is not what the input has")
-    with pytest.raises(OptionError, match="score them without --part"):
-        score_file(Run(js.PairS("fluency", lm=parrot()), out), rows, part=Part(1, 2))
+    server.answer = fake.judging(lambda ask: int(ask.mark[1:]))
+    rows, out = rows_file(10), tmp_path / "out.jsonl"
+    texts = rows.read_text().splitlines(keepends=True)
+    scored = []
+    for n, piece in enumerate((texts[:3], texts[3:7], texts[7:])):
+        part, done = tmp_path / f"rows.{n}.jsonl", tmp_path / f"out.{n}.jsonl"
+        part.write_text("".join(piece))
+        assert score(part, "-o", done).code == 0
+        scored.append(done.read_text())
+    out.write_text("".join(scored))
+    asked = len(server.judged)
+    assert score(rows, "-o", out).json["resumed"] == 10  # a run that compares the joined file with the input
+    assert len(server.judged) == asked
+    for wrong in ([scored[0], scored[2]], [*scored[:2], *scored[1:]]):
+        out.write_text("".join(wrong))
+        score(rows, "-o", out).refused_at_once("another input")
 
 
 # -- formats, texts, memory -------------------------------------------------------------------------------------------

@@ -57,34 +57,22 @@ class Score(Command, Rows, Reach, Limits, Json):
         False, "Emit each verdict as OpenTelemetry's event gen_ai.evaluation.result; see `opentelemetry-instrument`."
     )
     raw: bool = flag(False, "Keep the model's own words with every row.")
-    part: str | None = flag(
-        None,
-        "Judge the I-th of N parts of the rows, for several machines or processes: each gets the same command with "
-        "another I, from 1. With -o scores.jsonl part 3/8 is written to scores.3-of-8.jsonl, and resumed by the same "
-        "command. All parts joined: `sort -t: -k2n scores.*-of-8.jsonl > scores.jsonl`.",
-        metavar="I/N",
-    )
 
     def run(self) -> int:
         from ..datasets.loading import count_rows
         from ..programs.models.lm import is_absent
         from ..running.console import Watch, out, print_json
         from ..running.opening import open_judge, quiet, roles_for
-        from .part import Part
         from .scoring import Existing, Run, mark_deferred, plan, score_file
 
-        part = None if self.part is None else Part.read(self.part)
         path = Path(self.rows)
         target = self.output or str(path.parent / f"{path.stem}.scored.jsonl")
         if "://" in f"{self.rows} {self.output}":
             raise OptionError(f"{self.rows}, {target}: only files on this machine; copy them to and from storage")
-        target = part.output(target) if part else target
         if self.overwrite and self.retry_failed:
             raise OptionError("--overwrite judges all rows again, --retry-failed those without a score; give only one")
         if self.defer is not None and not target.lower().endswith(".jsonl"):
             raise OptionError("--defer works on .jsonl outputs; name the output .jsonl")
-        if part and self.defer is not None:
-            raise OptionError("--defer compares all rows; join the parts, then give it in a run without --part")
         if self.batch and (self.max_calls or self.max_cost):
             raise OptionError(
                 "--batch sends all requests at once, so --max-calls and --max-cost stop nothing; use --limit"
@@ -96,15 +84,13 @@ class Score(Command, Rows, Reach, Limits, Json):
         roles = roles_for(path, self.roles(), self.judge)
         with quiet():
             if self.dry_run:
-                planned = plan(self.judge, self.lm, where, path, columns=roles, limit=limit, part=part,
-                               explain=self.explain)  # fmt: skip
+                planned = plan(self.judge, self.lm, where, path, columns=roles, limit=limit, explain=self.explain)
                 if self.batch:
                     planned = replace(planned, cost=planned.cost and planned.cost / 2, seconds=24 * 3600.0)
                 print_json(planned.to_dict()) if self.as_json else out.print(str(planned), markup=False, soft_wrap=True)
                 return 0
             total = count_rows(path)
-            parts = part.parts if part else 1  # of about one size: documents stay together
-            with Watch("scoring", total and -(-min(total, limit or total) // parts)) as watch:
+            with Watch("scoring", total and min(total, limit or total)) as watch:
                 made = open_judge(self.judge, self.lm, where)
                 made.explains = self.explain
                 if self.explain and is_absent(made.lm.name):
@@ -116,7 +102,7 @@ class Score(Command, Rows, Reach, Limits, Json):
                 if self.batch:
                     begun = plugin("scoring", "batch")
                     run.ahead = begun(made, where, run.output, again=self.retry_failed, watch=watch)
-                summary = score_file(run, path, columns=roles, limit=limit, part=part, existing=existing)
+                summary = score_file(run, path, columns=roles, limit=limit, existing=existing)
             left = None if self.defer is None else mark_deferred(Path(target), self.defer)
             data = summary.to_dict() | {"output": target, "deferred": left}
             print_json(data) if self.as_json else _tell(summary, target, left)

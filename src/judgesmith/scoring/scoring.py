@@ -29,7 +29,6 @@ from ..running.journal import Journal, alone, read_journal, replacing
 from ..running.limits import SAMPLED, Estimate, Limits, estimate
 from ..running.plain import finite
 from ..signatures.values import Item, Verdict
-from .part import NUMBER, Part
 from .tables import write_csv
 
 #: What an output row has beside the input's own columns; an input column of that name gives way.
@@ -173,9 +172,9 @@ class Run:
 
 def score_file(
     run: Run, source: Path, *, columns: Mapping[str, str] | None = None, limit: int | None = None,
-    part: Part | None = None, existing: Existing = "continue",
+    existing: Existing = "continue",
 ) -> ScoreSummary:  # fmt: skip
-    """Judge every row of a file, or of a part of it. existing: an output that exists already is continued, if the same
+    """Judge every row of a file. existing: an output that exists already is continued, if the same
     judge wrote it from the same rows; or it is overwritten, or its failed rows are judged again. A judge of whole
     documents (`PairS`) takes all rows together: an output that is not finished is then written again, with calls
     answered before taken from the disk.
@@ -186,34 +185,30 @@ def score_file(
     """
     if run.output.exists() and source.exists() and run.output.samefile(source):
         raise OptionError(f"{run.output} is the input; give another -o")
-    return score_rows(run, _rows(source, run.judge, columns, limit, part), existing)
+    return score_rows(run, _rows(source, run.judge, columns, limit), existing)
 
 
-def _rows(source: Path, judge: Judge, columns: Mapping[str, str] | None, limit: int | None, part: Part | None) -> Rows:
-    if part is not None and judge.whole_documents:
-        raise OptionError("a judge that ranks whole documents takes all rows together; score them without --part")
+def _rows(source: Path, judge: Judge, columns: Mapping[str, str] | None, limit: int | None) -> Rows:
     if judge.explains and (judge.whole_documents or judge.preference is not None):
         raise OptionError("--explain says why one output got its score; this judge compares outputs")
     compared = None if judge.preference is None else read_compared(source, columns)
-    if compared is not None and part is not None:
-        raise OptionError("rows of two outputs each are scored without --part")
     every: Rows = iter_rows(source, columns=columns) if compared is None else iter(compared)
     rows: Rows = itertools.islice(every, limit)
     if judge.columns():
         rows = ((row, record) for row, record in rows if all(numbers_of(judge, r, source.name) for r in _outputs(row)))
-    return rows if part is None else part.of(rows)
+    return rows
 
 
 def plan(
     path: Path, lm: str | None, where: Connection | None, source: Path, *, columns: Mapping[str, str] | None = None,
-    limit: int | None = None, part: Part | None = None, explain: bool = False,
+    limit: int | None = None, explain: bool = False,
 ) -> Estimate:  # fmt: skip
     """What scoring a file with a saved judge would take, whatever was scored before. Calls and opens no model."""
     read = artifact.read(path)
     judge = artifact.build(read)
     judge.explains = explain
     sample, count = list[Item](), 0
-    every = (side for row, _ in _rows(source, judge, columns, limit, part) for side in _outputs(row))
+    every = (side for row, _ in _rows(source, judge, columns, limit) for side in _outputs(row))
     for count, row in enumerate(every, 1):
         if count <= SAMPLED:
             sample.append(Item.of(row))
@@ -358,12 +353,12 @@ def _same(run: Run, old: Mapping[str, Any], new: tuple[Row, dict[str, Any]] | No
     if new is None or new[0].id != old["id"]:
         expected = "the end of the input" if new is None else f"{new[0].id!r}"
         raise OptionError(
-            f"{name} has row {old['id']!r} where the input has {expected}; it belongs to another input or "
-            "--part. Give another -o, or --overwrite"
+            f"{name} has row {old['id']!r} where the input has {expected}; it belongs to another input. "
+            "Give another -o, or --overwrite"
         )
     # Ids are often only line numbers: what the row says has to be the same, too.
     for column, value in finite(new[1]).items():
-        if column not in OURS and (column in old or column == NUMBER) and _as_json(old.get(column)) != _as_json(value):
+        if column not in OURS and column in old and _as_json(old.get(column)) != _as_json(value):
             raise OptionError(
                 f"{name}, row {old['id']!r}: {column!r} is not what the input has; it belongs to another input, or the "
                 "input was changed. Give another -o, or --overwrite"
