@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from judgesmith.errors import MissingExtraError, OptionError
-from judgesmith.programs.baselines.metrics import reference_metric
-from judgesmith.programs.baselines.overlap import ReferenceMetric
+from judgesmith.programs.baselines.metrics import Metric, reference_metric
 from judgesmith.programs.registry import metrics
 
 METRICS = [name for name, part in metrics.parts().items() if part.__module__.endswith(".overlap")]
@@ -19,7 +18,7 @@ PACKAGES = ("rouge_score", "sacrebleu")
 
 
 @pytest.fixture(params=METRICS)
-def metric(request: pytest.FixtureRequest) -> ReferenceMetric:
+def metric(request: pytest.FixtureRequest) -> Metric:
     pytest.importorskip(PACKAGES[not request.param.startswith("rouge")])
     return reference_metric(request.param)
 
@@ -34,7 +33,7 @@ def test_rouge_by_hand() -> None:
     assert reference_metric("rougel").score(output, reference).score == pytest.approx(0.6)
 
 
-def test_a_row_without_a_reference_has_no_score(metric: ReferenceMetric) -> None:
+def test_a_row_without_a_reference_has_no_score(metric: Metric) -> None:
     rows: list[Any] = [
         {"output": "one two three", "reference": "one two three"}, {"output": "one two three"},
         SimpleNamespace(output="one two three", reference="  "), {"output": "", "reference": "one two three"},
