@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from json_lines import Rows, lines
+from tables import cases
 
 
 def annotated(label: str, words: str) -> str:
@@ -39,43 +40,9 @@ def test_error_spans_from_labels_to_a_report(
     assert "it is wrong" in (tmp_path / "report.html").read_text()
 
 
-LABELLED, UNLABELLED = ("compile", "ROWS"), ("new",)
-GAUGE = (*LABELLED, "--method", "openlgauge", "--as")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "part"),
-    [
-        ((*LABELLED, "--as", "fluency"), "--as is for the other methods"), ((*GAUGE, "flunecy"), "did you mean"),
-        ((*GAUGE, "fluency", "--annotators", "a@9"), "between 0 and 2"),
-        ((*GAUGE, "fluency", "--annotators", "my model"), "cannot be saved"), (UNLABELLED, "which aspect is judged"),
-        ((*UNLABELLED, "--as", "summarization/beauty"), "beauty"),
-        ((*UNLABELLED, "--method", "active-critic"), "say what is judged"),
-        ((*UNLABELLED, "--method", "active-critic", "--variant", "fine", "--task", "x"), "give --criteria"),
-        (
-            (*UNLABELLED, "--method", "direct", "--as", "summarization/fluency", "--annotators", "m"),
-            "annotators=… does nothing with --method direct",
-        ),
-        ((*UNLABELLED, "--as", "summarization/fluency", "--levels", "12"), "12"),
-        (
-            (*UNLABELLED, "--method", "g-eval", "--as", "summarization/fluency", "--form", "yes-no"),
-            "form=… does nothing with --method g-eval; it is an option of pairs, pairwise-direct",
-        ),
-        ((*UNLABELLED, "--as", "summarization/fluency", "--writer", "http://elsewhere/m"), "address"),
-        ((*LABELLED, "--preset", "active-critic/sumeval"), "(did you mean 'active-critic/summeval'?)"),
-        ((*LABELLED, "--preset", "../settings"), "there is no such preset"),
-        (("study", "labels", "ROWS", "--preset", "magic"), "--preset magic: there is no such preset"),
-        ((*LABELLED, "--preset", "active-critic/table-1"), "arms: there is no option of that name"),
-        ((*UNLABELLED, "--preset", "dhp/story"), "texts: there is no option of that name"),
-        ((*UNLABELLED, "--preset", "active-critic/sfres"), "optimizer: there is no option of that name"),
-        (
-            (*LABELLED, "--preset", "active-critic/sfres", "--method", "direct"),
-            "--preset active-critic/sfres: variant=… does nothing with --method direct",
-        ),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("arguments", "part"), cases(__file__)["refused"])
 def test_what_cannot_be_is_one_line_and_nothing_is_asked_or_saved(
-    arguments: tuple[str, ...], part: str, server: Any, cli: Any, rows_file: Rows, tmp_path: Path, monkeypatch: Any
+    arguments: list[str], part: str, server: Any, cli: Any, rows_file: Rows, tmp_path: Path, monkeypatch: Any
 ) -> None:
     monkeypatch.chdir(tmp_path)
     given = [rows_file(48) if argument == "ROWS" else argument for argument in arguments]

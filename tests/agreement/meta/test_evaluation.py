@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rated import table as table_of
+from tables import cases
 
 from judgesmith.agreement.meta.evaluation import MANY, meta_evaluate, rows_of
 from judgesmith.agreement.resampling import Measure, bootstrap_q
@@ -21,6 +22,7 @@ from judgesmith.errors import LabelsError, OptionError
 from judgesmith.evaluating.gate import Gate
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
+CASES = cases(__file__)
 
 
 def table(documents: int = 30, systems: int = 6, seed: int = 0, noise: float = 1.0) -> dict[str, Any]:
@@ -219,22 +221,8 @@ def test_json_is_plain_and_has_no_nan() -> None:
 
 # Bad input -----------------------------------------------------------------------------------------------------------
 
-GOOD = [1.0, 2.0, 3.0, 4.0, 5.0, 2.0]
 
-
-@pytest.mark.parametrize(
-    ("predicted", "human", "says"),
-    [
-        (GOOD, [3.0] * 6, "all 6 values are 3"),
-        (GOOD, [math.nan] * 6, "all 6 values are missing"),
-        (GOOD, [*GOOD[:5], math.inf], "row 6 is inf"),
-        ([*GOOD[:5], -math.inf], GOOD, "row 6 is -inf"),
-        (GOOD[:3], GOOD[:3], "3 rows have one; at least 4 are needed"),
-        (GOOD[:5], GOOD, "5 scores for 6 rows"),
-        (["a"] * 6, GOOD, "expected one number per row"),
-        ([GOOD] * 2, GOOD, "shape"),
-    ],
-)
+@pytest.mark.parametrize(("predicted", "human", "says"), CASES["scores"])
 def test_scores_that_cannot_be_correlated(predicted: Any, human: Any, says: str) -> None:
     with pytest.raises(LabelsError, match=says):
         meta_evaluate({"j": predicted}, human)
@@ -242,17 +230,7 @@ def test_scores_that_cannot_be_correlated(predicted: Any, human: Any, says: str)
 
 @pytest.mark.parametrize(
     ("options", "says"),
-    [
-        ({"levels": ["sample"], "documents": None}, "no document ids"),
-        ({"levels": ["sample"], "documents": range(180)}, "every document has one row"),
-        ({"levels": ["system"], "systems": None}, "0 systems; at least 3"),
-        ({"levels": ["segment"]}, "levels.0: .*'pooled', 'sample' or 'system'; got 'segment'"),
-        ({"coefficients": ["rho"]}, "coefficients.0: .*'spearman'.*; got 'rho'"),
-        ({"rounds": -1}, "rounds: .*; got -1"),
-        ({"confidence": 1.0}, "confidence: .*less than 1; got 1.0"),
-        ({"compare_by": "accuracy"}, "compare_by: .*; got 'accuracy'"),
-        ({"round": 10}, "no option 'round' .did you mean 'rounds'"),
-    ],
+    [*CASES["options"], ({"levels": ["sample"], "documents": range(180)}, "every document has one row")],
 )
 def test_options_that_do_not_fit(options: dict[str, Any], says: str) -> None:
     with pytest.raises(OptionError, match=says):
@@ -320,19 +298,7 @@ def test_without_an_interval_the_gate_fails() -> None:
     assert Gate.parse("acc_eq>=0").judge(evaluate(table()), 0.95) == ["acc_eq was not computed for judge"]
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        *((text, "not of the form") for text in (
-            "spearman", "spearman>=", "kapa>=0.4", "a.b.spearman>=0.1", "spearman>=nan", ">=1"
-        )),
-        ("dialog.q>=1", "level 'dialog'"),
-        ("sample.kappa>=0.5", "kappa is measured over all rows together; leave sample out"),
-        ("q>=3.1", "-3..3"),
-        ("pearson>=2", "-1..1"),
-        ("balanced-accuracy>=-0.1", "balanced-accuracy lies in 0..1"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "says"), CASES["gates"])
 def test_a_gate_that_cannot_be_read_or_makes_no_sense(text: str, says: str) -> None:
     with pytest.raises(OptionError, match=re.escape(says)):
         Gate.parse(text)

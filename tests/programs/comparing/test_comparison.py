@@ -46,30 +46,9 @@ def compare(comparer: PairwiseComparer, lm: Any, item: Item = ITEM, other: str =
 # Reading
 
 
-@pytest.mark.parametrize(
-    ("first", "rest", "expected", "share"),
-    [
-        ({"Better": 0.6, "Worse": 0.3, "Similar": 0.1}, (), (0.6, 0.3, 0.1), 1.0),
-        # Better .2+.1+.1, Worse .3, Similar .1 of .8 → 4/8, 3/8, 1/8
-        (
-            {" Better": 0.2, "better": 0.1, "BETTER": 0.1, " worse": 0.3, "similar": 0.1, "I": 0.2},
-            (), (0.5, 0.375, 0.125), 0.8,
-        ),
-        # First sub-words: Bet .25, Wor .25, Sim .5
-        ({"Sim": 0.5, "Bet": 0.25, "Wor": 0.25}, ("ilar",), (0.25, 0.25, 0.5), 1.0),
-        # Marks of tokenizers, punctuation: Ġ .25 and ▁ .25 to better, "Worse. .5
-        ({"ĠBetter": 0.25, "▁better": 0.25, '"Worse.': 0.5}, (), (0.5, 0.5, 0.0), 1.0),
-        # A letter alone counts where the tokenizer spells: B .75, S .25
-        ({"B": 0.75, "S": 0.25}, ("e", "t", "t", "e", "r"), (0.75, 0.0, 0.25), 1.0),
-        # Be .5, Wo .25 likewise, where the answer is cut so
-        ({"Be": 0.5, "Wo": 0.25, "S": 0.25}, ("tter",), (2 / 3, 1 / 3, 0.0), 0.75),
-        # … and not where it is not: "S" may begin "Sorry", "Be" "Because"
-        ({"Better": 0.5, "S": 0.25, "Be": 0.25}, (), (1.0, 0.0, 0.0), 0.5),
-        ({"Betterment": 0.5, "Worst": 0.2}, (), (0.0, 0.0, 0.0), 0.0),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("first", "rest", "expected", "share"), CASES["surface_forms"])
 def test_surface_forms_are_added_up(
-    first: dict[str, float], rest: tuple[str, ...], expected: tuple[float, ...], share: float
+    first: dict[str, float], rest: list[str], expected: list[float], share: float
 ) -> None:
     odds, got = word_probabilities(chosen(first, *rest), 0, THREE)
     assert odds == pytest.approx(expected, abs=1e-12)

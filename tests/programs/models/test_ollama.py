@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from misbehaving_server import MakeServer, Say
+from tables import cases
 
 from judgesmith.errors import CallError, ModelError
 from judgesmith.programs.models import engine
@@ -16,6 +17,7 @@ from judgesmith.programs.models.lm import Capabilities, Connection, LanguageMode
 from judgesmith.programs.models.ollama import check_ollama, list_ollama, ollama_host, ollama_weights, pull_ollama
 from judgesmith.programs.models.transport import Reply, Request, TokenChoice
 
+CASES = cases(__file__)
 DIGEST = "sha256:" + "ab" * 32
 
 
@@ -153,19 +155,7 @@ def test_what_the_server_can_do_is_probed(new: bool, server: FakeOllama) -> None
 
 
 @pytest.mark.parametrize("new", [True, False])
-@pytest.mark.parametrize(
-    ("size", "token", "longest", "contexts", "problem"),
-    [
-        (400, 4, 131072, [4096], None),
-        (20_000, 4, 131072, [8192], None),  # a third of the bytes, 256 and the answer: 6934
-        (20_000, 1, 131072, [8192, 16384, 32768], None),  # 20,000 tokens
-        (30_000, 4, 8192, [8192], None),  # more than 8192 by a third of the bytes, 7500 in truth
-        (40_000, 4, 8192, [8192], r"has (some )?10,000 tokens.* up to 12 does not fit into the 8,192 .*longer context"),
-        (32_752, 4, 8192, [8192], None),
-        (32_756, 4, 8192, [8192], "does not fit"),  # 8189 tokens, and 3 of the answer
-        (60_000, 4, 8192, [], "has some 15,000 tokens"),  # nor can it have fewer than 10,000
-    ],
-)
+@pytest.mark.parametrize(("size", "token", "longest", "contexts", "problem"), CASES["contexts"])
 def test_a_prompt_gets_a_context_that_holds_it_or_an_error(
     size: int, token: int, longest: int, contexts: list[int], problem: str | None, new: bool, server: FakeOllama
 ) -> None:
@@ -250,18 +240,7 @@ def test_another_server_at_the_address_is_said(server: FakeOllama, body: bytes) 
         list_ollama()
 
 
-@pytest.mark.parametrize(
-    ("given", "meant"),
-    [
-        (None, "http://127.0.0.1:11434"), ("", "http://127.0.0.1:11434"),
-        ("example.com", "http://example.com:11434"), ("example.com:99/", "http://example.com:99"),
-        ("https://example.com/path/", "https://example.com/path"),
-        ("http://example.com:99/v1", "http://example.com:99"), (":99", "http://127.0.0.1:99"),
-        ("0.0.0.0", "http://127.0.0.1:11434"), ("0.0.0.0:99", "http://127.0.0.1:99"),
-        ("http://0.0.0.0:99", "http://127.0.0.1:99"), ("[::1]", "http://[::1]:11434"),
-        ("[::1]:99", "http://[::1]:99"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("given", "meant"), CASES["addresses"])
 def test_addresses(given: str | None, meant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OLLAMA_HOST", raising=False)
     assert ollama_host(given) == meant

@@ -31,6 +31,10 @@ def omission(what: str, why: str, severity: float) -> ErrorSpan:
     return ErrorSpan(what, why, severity, how="omission")
 
 
+def error(words: str, why: str, severity: float, how: Any = "exact") -> ErrorSpan:
+    return span(words, why, severity) if how == "exact" else ErrorSpan(words, why, severity, how=how)
+
+
 def brief(errors: Sequence[ErrorSpan]) -> list[tuple[str, float, tuple[str, ...]]]:
     return [(e.text, e.severity, e.annotators) for e in errors]
 
@@ -79,42 +83,10 @@ def test_the_likeness_of_explanations_tells_issues_apart() -> None:
     assert sum(merged(a, b) for a, b in two) / len(two) <= 0.07
 
 
-YEAR = span("1889", "The year in the data is 1898.", 3)
-NUNS = ErrorSpan("built by thirteen nuns", "It was monks.", 3, how="ungrounded")
-AGAIN_NUNS = ErrorSpan("Built by thirteen nuns.", "Monks built it, it was not nuns.", 4, how="ungrounded")
-
-
-@pytest.mark.parametrize(
-    ("reported", "merged"),
-    [
-        # Two issues at one place.
-        (
-            {
-                "gemma": [span("twelve monks", "Their number is eleven in the data.", 3)],
-                "qwen": [span("twelve monks", "Masons, not a religious order.", 4)],
-            },
-            [("twelve monks", 4, ("qwen",)), ("twelve monks", 3, ("gemma",))],
-        ),
-        # One issue at two places.
-        (
-            {
-                "gemma": [span("old", "Nothing in the data supports this.", 3)],
-                "qwen": [span("from Malta", "Nothing in the data supports this.", 3)],
-            },
-            [("old", 3, ("gemma",)), ("from Malta", 3, ("qwen",))],
-        ),
-        # What one annotator lists are different issues, unless it repeats itself.
-        (
-            {"gemma": [YEAR, span("in 1889", "The year is given without the month that the data name.", 2)]},
-            [("1889", 3, ("gemma",)), ("in 1889", 2, ("gemma",))],
-        ),
-        ({"gemma": [YEAR, replace(YEAR, severity=4.0)]}, [("1889", 4, ("gemma",))]),
-        # Words that are not in the output are compared as words.
-        ({"a": [NUNS], "b": [AGAIN_NUNS]}, [("Built by thirteen nuns.", 4, ("a", "b"))]),
-    ],
-)
-def test_what_is_one_issue_and_what_is_two(reported: dict[str, list[ErrorSpan]], merged: list[Any]) -> None:
-    assert brief(merge_errors(reported)) == merged
+@pytest.mark.parametrize(("reported", "merged"), CASES["issues"])
+def test_what_is_one_issue_and_what_is_two(reported: dict[str, list[Any]], merged: list[Any]) -> None:
+    errors = {name: [error(*one) for one in several] for name, several in reported.items()}
+    assert brief(merge_errors(errors)) == [(text, severity, tuple(names)) for text, severity, names in merged]
 
 
 def test_omissions_are_one_if_the_same_is_missing() -> None:
@@ -163,32 +135,10 @@ REPORTED = {
 }
 
 
-@pytest.mark.parametrize(
-    ("merged", "checked"),
-    [
-        ([], []),
-        # A merged error gets its annotators and the highest severity; 4 was the model's own idea.
-        (
-            [span("in 1889", "The year should be 1898 as in the data.", 2), span("twelve", "They were eleven.", 4)],
-            [("in 1889", 5, ("gemma", "qwen")), ("twelve", 1, ("qwen",))],
-        ),
-        # An issue at another place restates the reports that explain it so: 3 and 5.
-        (
-            [ErrorSpan("the year", "The year is wrong, the data say 1898.", 4, how="ungrounded")],
-            [("the year", 5, ("gemma", "qwen"))],
-        ),
-        # Other words at one place restate the closest report.
-        ([span("twelve monks", "Bad count.", 3)], [("twelve monks", 1, ("qwen",))]),
-        # What nobody reported is kept, and noted.
-        (
-            [span("from Malta", "They came from Cyprus.", 4), omission("", "The height is not given.", 1)],
-            [("from Malta", 4, ()), ("", 2, ("gemma",))],
-        ),
-    ],
-)
-def test_a_models_merge_is_held_against_the_reports(merged: list[ErrorSpan], checked: list[Any]) -> None:
-    found = check_merged(merged, REPORTED)
-    assert brief(found) == checked
+@pytest.mark.parametrize(("merged", "checked"), CASES["checked"])
+def test_a_models_merge_is_held_against_the_reports(merged: list[Any], checked: list[Any]) -> None:
+    found = check_merged([error(*one) for one in merged], REPORTED)
+    assert brief(found) == [(text, severity, tuple(names)) for text, severity, names in checked]
     assert [INVENTED in error.notes for error in found] == [not error.annotators for error in found]
 
 

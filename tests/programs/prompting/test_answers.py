@@ -29,24 +29,8 @@ ASKED_FORM = [
     ("Explanation: Three errors: a, b and c; 2 of 3 are grave.\nScore: 2", 25),
 ]
 
-REPAIRED = [
-    ("4", 75), ("**4**", 75), ("4 out of 5", 75), ("Score = 4", 75), ("SCORE is 4", 75), ("Score - 4", 75),
-    ("Score: **4**/5", 75), ("Score: 4 (out of 5)", 75), ("Score: 4.5", 87.5), ("Score: 4\n\nScore: 4", 75),
-    ("**Score:** 4", 75), ("**Score**: 4", 75), ("<score>4</score>", 75), ("Overall Rating: 4/5", 75),
-    ("Score (1-5): 4", 75), ("Score: ４", 75), ("Score\uff1a4", 75), ('{"explanation": "x", "score": "4"', 75),
-    ("```\nExplanation: It is clear.\nScore: 4\n```", 75), ("Explanation: Nothing in it is true. Score: 1", 0),
-    ("Explanation: It is clear.\nScore: 4\n\nI hope this helps!", 75), ("Score: 4\n- 3 points were taken off", 75),
-    ("Explanation: It covers 3 of 7 points.\n**Overall score:** 2/5", 25),
-]  # fmt: skip
-
-REFUSED = [
-    "", "   \n\t", "42", "-4", "1e5", "Score: 0", "Score: 4/10", "Score: 80%", "Score: 4 on a scale from 1 to 5",
-    "Score: 4,5", "Score: N/A", "Explanation: <one short sentence on what decides the score>\nScore: <number>",
-    "Score: 3–4", "Score: 3 or 4", "Score: between 3 and 4", "Score: 4\nScore: 2",
-    "Fluency score: 3\nAdequacy score: 4", "The output is good.", "I would give it a 4.",
-    "Explanation: It has 3 errors and 2 omissions", "This scores well on 3 of the points.", "3\n4",
-    "Score: " + "9" * 400, "Score: 4/" + "9" * 400,
-]  # fmt: skip
+REPAIRED = CASES["repaired"]
+REFUSED = [*CASES["refused"], "Score: " + "9" * 400, "Score: 4/" + "9" * 400]
 
 
 @pytest.mark.parametrize(
@@ -299,31 +283,9 @@ def test_criteria_take_the_expectation_at_their_own_place() -> None:
 # Lists of criteria
 
 
-TWO = [Criterion("Fluency", "It reads well."), Criterion("Truth", "True.")]
-LISTED = '[{"name": "Fluency", "definition": "It reads well."}, {"name": "Truth", "definition": "True."}]'
-
-
-@pytest.mark.parametrize(
-    ("text", "kept"),
-    [
-        (LISTED, TWO), (f'{{"criteria": {LISTED}}}', TWO), (f'{{"criteria": {LISTED[:-2]}', TWO),
-        (f"```json\n{LISTED}\n```", TWO), ('{"Fluency": "It reads well.", "Truth": "True."}', TWO),
-        ("1. Fluency: It reads well.\n2. Truth: True.", TWO),
-        ("- **Fluency**: It reads well.\n- **Truth**: True.", TWO),
-        ("* *Fluency* – It reads well.\n* *Truth* – True.", TWO),
-        ("Here are [two] criteria:\n1. Fluency: It reads well.\n2. Truth: True.", TWO),
-        ("Fluency: It reads well.\nfluency: Again.\nTruth: True.", TWO),
-        ('{"name": "Fluency", "definition": "It reads well."}', TWO[:1]),
-        (
-            "Überblick: Alles da.\n流畅性: 读起来通顺。",
-            [Criterion("Überblick", "Alles da."), Criterion("流畅性", "读起来通顺。")],
-        ),
-        *((nothing, []) for nothing in ("", "COMPLETE", "I cannot do that.", "[]", "{}", '[{"name": 3}]', "[1, 2]")),
-        ("[" * 5000, []),
-    ],
-)  # fmt: skip
-def test_criteria_are_read_from_json_and_from_lines(text: str, kept: list[Criterion]) -> None:
-    assert [Criterion(c.name, c.definition) for c in read_criteria_list(text)] == kept
+@pytest.mark.parametrize(("text", "kept"), [*CASES["criteria"], ("[" * 5000, [])])
+def test_criteria_are_read_from_json_and_from_lines(text: str, kept: list[list[str]]) -> None:
+    assert [[c.name, c.definition] for c in read_criteria_list(text)] == kept
 
 
 def test_at_most_so_many_are_kept_and_they_are_short_and_without_markup() -> None:
