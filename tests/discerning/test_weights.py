@@ -9,7 +9,7 @@ from tables import table
 
 from judgesmith.datasets.perturbations.registry import PERTURBATIONS
 from judgesmith.discerning.weights import read_weights
-from judgesmith.errors import OptionError
+from judgesmith.errors import LabelsError, OptionError
 
 
 @pytest.mark.parametrize(
@@ -18,5 +18,5 @@ from judgesmith.errors import OptionError
 )
 def test_what_is_wrong_is_said_by_row_and_column(tmp_path: Path, text: str, problem: str) -> None:
     (tmp_path / "w.csv").write_text(text)
-    with pytest.raises(OptionError, match=problem):
+    with pytest.raises((LabelsError, OptionError), match=problem):
         read_weights(tmp_path / "w.csv", list(PERTURBATIONS), ("accuracy", "fluency"))

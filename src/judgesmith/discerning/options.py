@@ -49,7 +49,7 @@ class DiscernOptions(Limits):
     )
     weights: Path | None = option(
         None,
-        "Experts' weight of each metric by perturbation, a .csv; none: our own table (see "
+        "Experts' weight of each metric by perturbation, a table (.csv, .xlsx); none: our own table (see "
         "src/judgesmith/agreement/discernment.py).",
     )
     form: Form = option(
