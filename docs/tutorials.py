@@ -92,7 +92,7 @@ def demo_rows() -> list[dict[str, Any]]:
 
 def rate(server: Any) -> None:
     """The model of the tutorials: of the demo's rows it says about what people say, of others something."""
-    from judgesmith.testing.server import judging
+    from judgesmith.testing.fake import judging
 
     human = {row["output"]: row["score"] for row in demo_rows()}
     server.answer = judging(lambda ask: human.get(ask.judged, 3) * 16 + len(ask.judged) % 20)
@@ -277,7 +277,8 @@ def main() -> int:
     given = parser.parse_args()
     if given.person:  # in a reader's environment
         return subprocess.run(person(shlex.split(given.person, comments=True))).returncode
-    from judgesmith.testing.server import running_server
+    sys.path.insert(0, str(ROOT / "tests/support"))
+    from loopback import running_server
 
     unknown = set(given.names) - {page.stem for page in PAGES}
     if unknown:

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 from json_lines import lines, write
+from loopback import Server, running_server
 
-from judgesmith.testing.server import Server, judging, make_rows, own_environment, running_server
+from judgesmith.testing.fake import judging, make_rows, own_environment
 
 pytestmark = pytest.mark.xdist_group("contributing")
 TEXT = (Path(__file__).resolve().parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")

@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 import typer
+from loopback import Server
 from scripts import script
 
 from judgesmith.cli import main as command_line
 from judgesmith.errors import JudgesmithError
-from judgesmith.testing.server import Server
 
 ROOT = Path(__file__).resolve().parents[1]
 TUTORIALS = ROOT / "docs/pages/tutorials"

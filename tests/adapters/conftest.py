@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from judgesmith.programs.models.lm import Connection
-from judgesmith.testing.server import Ask
+from judgesmith.testing.fake import Ask
 
 
 @pytest.fixture

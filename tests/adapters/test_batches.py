@@ -12,9 +12,10 @@ import httpx
 import pytest
 from aiohttp import web
 from json_lines import Rows, lines
+from loopback import Server
 
 from judgesmith.adapters import batches
-from judgesmith.testing.server import Ask, Fault, Server
+from judgesmith.testing.fake import Ask, Fault
 
 
 class Desk(Server):

@@ -7,8 +7,8 @@ import pytest
 
 from judgesmith.datasets.records import Labels
 from judgesmith.programs.models.lm import Connection, LanguageModel, language_model
+from judgesmith.testing.fake import make_labels
 from judgesmith.testing.optimizers import truth
-from judgesmith.testing.server import make_labels
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from judgesmith.optimizers.compiling import CompileOptions, Compiler
 from judgesmith.optimizers.registry import build_optimizer, optimizers
 from judgesmith.parts import describe
 from judgesmith.programs.active_critic.critic import ActiveCritic
-from judgesmith.testing.server import FakeModel, make_labels
+from judgesmith.testing.fake import FakeModel, make_labels
 
 PARTS = optimizers.parts()
 

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from loopback import Server, running_server
 
 import judgesmith as js
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.models.lm import OUTAGE_AFTER, Connection, language_model
 from judgesmith.programs.models.transport import Unanswered
+from judgesmith.testing.fake import judging, own_environment
 from judgesmith.testing.scripted import MakeScripted
-from judgesmith.testing.server import Server, judging, own_environment, running_server
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from json_lines import Rows, lines, write
+from loopback import running_server
 from parrot import parrot
 from patience import HANG
 from tables import cases, table
@@ -21,7 +22,6 @@ from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.running.journal import alone
 from judgesmith.scoring.scoring import Run, journal_of, score_file
 from judgesmith.signatures.values import Verdict
-from judgesmith.testing.server import running_server
 
 CASES = cases(__file__)
 

@@ -15,38 +15,39 @@ from typing import Any
 import pandas as pd
 import pytest
 from json_lines import write
+from loopback import Server, running_server
 from patience import HANG
 
 from judgesmith.cli import main as command_line
 from judgesmith.datasets.records import Labels
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.models.lm import Connection, language_model
-from judgesmith.testing import server as loopback
+from judgesmith.testing import fake as model
 from judgesmith.testing.scripted import MakeScripted, scripted_models
 
 
 @pytest.fixture
-def server() -> Iterator[loopback.Server]:
-    with loopback.running_server() as made:
+def server() -> Iterator[Server]:
+    with running_server() as made:
         yield made
 
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Every test has its own cache of calls, and no model or server from the environment."""
-    return loopback.own_environment(monkeypatch, tmp_path)
+    return model.own_environment(monkeypatch, tmp_path)
 
 
 @pytest.fixture
 def labels_of() -> Callable[..., Labels]:
     """labels_of(documents, per_document, score): scores by row number, on 0..100."""
-    return loopback.make_labels
+    return model.make_labels
 
 
 @pytest.fixture
 def fake() -> Any:
-    """The server's names, for tests that make answers of their own."""
-    return loopback
+    """The names of the model behind the server, for tests that make answers of their own."""
+    return model
 
 
 @pytest.fixture
@@ -167,7 +168,7 @@ def rows_file(tmp_path: Path) -> Callable[..., Path]:
 
     def make(rows: int, name: str = "rows.jsonl", *, scored: bool = True, prefix: str = "") -> Path:
         made = []
-        for n, row in enumerate(loopback.make_rows(-(-rows // 4), 4, lambda n: n * 37 % 101)[:rows]):
+        for n, row in enumerate(model.make_rows(-(-rows // 4), 4, lambda n: n * 37 % 101)[:rows]):
             output = prefix + " ".join(reversed(row.output.split())) if prefix else row.output
             record = {"id": row.id, "source": prefix + row.source, "output": output, "doc_id": prefix + row.doc_id}
             made.append(record | ({"score": n * 37 % 101} if scored else {}))

@@ -5,8 +5,8 @@
     class TestMine(JudgeContract):
         part = MyJudge
 
-Beside the suites stand what they run on: a language model that follows a script (`scripted`), and a server on loopback
-that speaks OpenAI's protocol (`server`).
+Beside the suites stand what they run on: a language model that follows a script (`scripted`), and one that answers by a
+function (`fake`).
 """
 
 from ..errors import MissingExtraError

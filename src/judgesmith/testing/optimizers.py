@@ -18,7 +18,7 @@ from ..programs import artifact
 from ..programs.active_critic.critic import ActiveCritic
 from ..programs.judge import Judge
 from ..programs.models import row_context
-from .server import Ask, FakeModel, Fault, judging, make_labels, own_environment, sensible
+from .fake import Ask, FakeModel, Fault, judging, make_labels, own_environment, sensible
 
 
 def run(search: DemonstrationSearch, model: FakeModel, labels: Labels, **given: Any) -> tuple[Judge, SearchRecord]:

@@ -18,8 +18,8 @@ from judgesmith.optimizers.search.random import CorrelationRandomSearch
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.judge import Judge
 from judgesmith.signatures.values import Scale
+from judgesmith.testing.fake import FakeModel, judging
 from judgesmith.testing.optimizers import copy_the_document
-from judgesmith.testing.server import FakeModel, judging
 
 Search = Callable[..., tuple[Judge, SearchRecord]]
 

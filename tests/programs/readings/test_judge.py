@@ -26,8 +26,8 @@ from judgesmith.programs.readings.reader import TokenReading
 from judgesmith.running.opening import open_others
 from judgesmith.signatures.values import Scale
 from judgesmith.testing import JudgeContract
+from judgesmith.testing.fake import own_environment
 from judgesmith.testing.scripted import MakeScripted
-from judgesmith.testing.server import own_environment
 
 CASES = cases(__file__)
 
