@@ -152,10 +152,8 @@ def test_no_page_has_a_phrase_that_reviews_refused(page: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("texts", "hits"),
-    [(["It fails and says so.", "so\nmany rows", "asked ANEW", "people's scores"], 1),
-     (['"asked anew"', "`--perturb degradation`", "```\nanew\n```", "renewed"], 0)],
-)  # fmt: skip
+    ("texts", "hits"), CASES["such_a_phrase_would_be_found_and_quotations_and_code_are_left_alone"]
+)
 def test_such_a_phrase_would_be_found_and_quotations_and_code_are_left_alone(texts: list[str], hits: int) -> None:
     assert [len(list(words.wrong(f"A line.\n\n{text}\n"))) for text in texts] == [hits] * len(texts)
 

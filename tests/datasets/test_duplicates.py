@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import cases
 
 from judgesmith.datasets import Labels, Row, assert_disjoint, group_folds
 from judgesmith.datasets.duplicates import SHARE, merge, near_pairs
@@ -15,6 +16,7 @@ from judgesmith.datasets.loading import iter_rows
 from judgesmith.errors import LeakError
 from judgesmith.likeness import NEAR, alike, folded, same_output, same_row
 
+CASES = cases(__file__)
 DATA = Path(os.environ.get("JUDGESMITH_DATA", ""))
 
 
@@ -32,15 +34,7 @@ def texts(count: int, length: int, seed: int = 0) -> list[str]:
 
 
 class TestFolding:
-    @pytest.mark.parametrize(
-        ("one", "other"),
-        [
-            ("The hall is closed.", "the  hall\nis CLOSED"), ("don't stop", "dont stop"),
-            ("naïve café", "naive cafe"), ("ﬁne ｔｅｘｔ", "fine text"), ("pass\u00adword\u200b here", "password here"),
-            ("nul\0 byte", "nul byte"), ("Straße", "STRASSE"), ("İstanbul", "istanbul"),
-            ("今日は、良い。", "今日は良い"), ("😀 😀", "😀😀"), ("\ud800 x", "\ud800  X"),
-        ],
-    )  # fmt: skip
+    @pytest.mark.parametrize(("one", "other"), CASES["the_same_words"])
     def test_the_same_words(self, one: str, other: str) -> None:
         assert folded(one).key == folded(other).key != ""
         assert alike(folded(one), folded(other))

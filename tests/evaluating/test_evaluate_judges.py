@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from json_lines import Rows, lines, write
 from patience import HANG
+from tables import cases
 
 from judgesmith.optimizers.examples import row_key
 from judgesmith.programs.active_critic.critic import ActiveCritic
@@ -204,15 +205,7 @@ def test_another_scale_and_another_aspect_are_said(evaluate: Any, people: Any, s
 # -- wrong input ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        (None, "there is no such file, and no column of that name"),
-        ("[1, 2]", "is not a judge"),
-        ({"lm": None}, "no language model: give --lm"),
-        ({"lm": {"model": "gguf:some.gguf", "sampling": {}}}, "give it with --lm gguf:PATH"),
-    ],
-)
+@pytest.mark.parametrize(("text", "says"), cases(__file__)["unusable_judges"])
 def test_unusable_judges(evaluate: Any, server: Any, rows_file: Rows, judge_file: Path, text: Any, says: str) -> None:
     changed = json.dumps(json.loads(judge_file.read_text()) | text) if isinstance(text, dict) else text
     judge_file.unlink()

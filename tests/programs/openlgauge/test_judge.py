@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from tables import cases
 
 from judgesmith.errors import ArtifactError, OptionError
 from judgesmith.programs.artifact import load, to_dict
@@ -216,14 +217,7 @@ def test_an_outlier_is_not_heard_by_the_supervisor_but_counts(ensemble: Any) -> 
     assert any("openai/e is an outlier" in note for note in verdict.notes)
 
 
-@pytest.mark.parametrize(
-    ("overall", "severity", "answer", "percent"),
-    [
-        ("integers", "integers", "Severity: 2\n\nOverall: 4", 75.0),
-        ("integers", "categories", "Severity: Minor\n\nOverall: 4", 75.0),
-        ("labels", "categories", "Severity: Minor\n\nOverall: Good", 75.0),
-    ],
-)
+@pytest.mark.parametrize(("overall", "severity", "answer", "percent"), cases(__file__)["the_papers_scales"])
 def test_the_papers_scales(scripted: MakeScripted, overall: Any, severity: Any, answer: str, percent: float) -> None:
     lm, transport = scripted(lambda request: f"Error 1\nLocation: 1899\nExplanation: x\n{answer}\nReason: y")
     verdict = gauge(lm=lm, overall=overall, severity=severity).score(SOURCE, OUTPUT)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tables import cases
 
 from judgesmith.programs.openlgauge.reading import LABELS, Annotation, FoundError, annotation_form, read_annotation
 
@@ -73,17 +74,7 @@ def test_a_severity_is_read_or_left_out(said: str, severity: float | None) -> No
     assert math.isnan(error.severity) if severity is None else error.severity == severity
 
 
-@pytest.mark.parametrize(
-    ("line", "places"),
-    [
-        ("“the barn”", ["the barn"]), ("„the barn“ and „the yard“", ["the barn", "the yard"]),
-        ("「納屋」、「庭」", ["納屋", "庭"]), ('"a"; "b" or "c"', ["a", "b", "c"]),
-        ('She said "no" to him', ['She said "no" to him']),
-        ('"The boat" ... "at six"', ['"The boat" ... "at six"']),
-        ('"the boat" (second sentence)', ['"the boat" (second sentence)']), ("Omission: the year", [None]),
-        ("missing boys", ["missing boys"]), ("N/A", [""]), ('","', [","]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("line", "places"), cases(__file__)["the_places_of_a_line"])
 def test_the_places_of_a_line(line: str, places: list[str | None]) -> None:
     errors = read_annotation(f"Error 1\nLocation: {line}\nExplanation: Why.\nSeverity: 1").errors
     assert [error.location for error in errors] == places
