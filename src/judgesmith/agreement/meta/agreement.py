@@ -30,7 +30,7 @@ from ..resampling import Agreement, RowSet
 from ..significance import against_others, krippendorff_alpha
 from .accuracy import accuracy
 from .inputs import AVERAGE, DECIDED, LEVEL_OF, MANY, OF_KIND, Aspect, How
-from .intervals import Cell, Flags, batches, bound
+from .intervals import Cell, bound
 
 #: Measures of decisions alone.
 OF_PLACES = {
@@ -238,24 +238,18 @@ def ways(ratings: Mapping[str, npt.ArrayLike], aspects: Sequence[Aspect], how: H
     return result
 
 
-def _of_raters(aspect: Aspect, table: Vector, rows: Flags, level: Level, coefficient: Coefficient) -> Agreement:
-    """The mean agreement of each rater with the mean of the others, on these rows as far as two raters saw them."""
-    seen = rows & (np.count_nonzero(~np.isnan(table), axis=1) > 1)
+def _ceiling(aspect: Aspect, table: Vector, level: Level, coefficient: Coefficient, how: How) -> Cell:
+    """The mean agreement of each rater with the mean of the others, on the rows that two raters saw."""
+    seen = np.count_nonzero(~np.isnan(table), axis=1) > 1
     units = aspect.only(seen)
     sets: list[RowSet] = [
         (own, others, units.doc[where], None if units.sys is None else units.sys[where])
         for where, own, others in against_others(table[seen])
     ]
-    return Agreement.of_mean(sets, units.documents, level, coefficient)
-
-
-def _ceiling(aspect: Aspect, table: Vector, level: Level, coefficient: Coefficient, how: How) -> Cell:
-    whole = _of_raters(aspect, table, np.ones(len(table), dtype=np.bool_), level, coefficient)
+    whole = Agreement.of_mean(sets, units.documents, level, coefficient)
     cell = Cell(whole.values[0], whole.rows, 0, 0, len(table), None)
     if math.isnan(cell.value):
         cell.reason = "no rater's scores vary together with another's on the same rows"
-    elif how.rounds and (whole.rows if level == "pooled" else whole.documents) > MANY:
-        batches(cell, aspect, coefficient, lambda r: _of_raters(aspect, table, r, level, coefficient).values[0], how)
     elif how.rounds:
         cell.bound(whole, how)
     return cell

@@ -173,8 +173,7 @@ def meta_evaluate(
     scale: (worst, best) of human ratings, or one per aspect; judges that leave it have no error on the scale.
     on_scale: the judges that are known to score on that scale; None takes all whose scores lie inside it, with a note.
     given: ratings, kinds, categories, decided and lengths (see `Beside`), and the fields of
-        `EvaluationOptions` by name in place of `options`. Above 20,000 rows 50 batches of documents take the place of
-        resamples.
+        `EvaluationOptions` by name in place of `options`. More than 20,000 rows are resampled 200 times at most.
     Raises LabelsError for scores that cannot be correlated (fewer than 4 rows, constant human scores, infinite values),
     OptionError for arguments that do not fit.
     """

@@ -30,7 +30,7 @@ OF_KIND = {
 }  # fmt: skip
 AVERAGE = "average"
 LEAST_ROWS = 4  # fewer rows have no agreement worth a number
-MANY = 20_000  # units (rows, documents) above which batches of documents take the place of resamples
+MANY, FEWER = 20_000, 200  # more rows than `MANY` are resampled only `FEWER` times
 
 Scores = npt.ArrayLike | Mapping[str, npt.ArrayLike]
 
@@ -116,6 +116,10 @@ class EvaluationOptions(Options):
         stands alone."""
         asked = self.coefficients
         return list(dict.fromkeys(n for name in asked for n in (name, *(["acc_eq_cross"] * (name == "acc_eq")))))
+
+    def rounds_of(self, rows: int) -> int:
+        """Resamples of so many rows."""
+        return self.rounds if rows <= MANY else min(self.rounds, FEWER)
 
 
 How = EvaluationOptions  # short, for the signatures beside

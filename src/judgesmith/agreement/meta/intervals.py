@@ -1,23 +1,17 @@
-"""Intervals of agreements: from resampled documents, or from batches of them where there are very many."""
+"""Intervals of agreements, from resampled documents."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy
 
 from ..correlation import Coefficient, CorrelationSum, Level, Vector, correlate
 from ..resampling import FEWEST_SYSTEMS, Agreement, Measure, Q, Range, defined, for_other_systems, limits, too_often
-from .inputs import MANY, Aspect, How
-
-BATCHES = 50
-
-Flags = npt.NDArray[np.bool_]
+from .inputs import Aspect, How
 
 
 @dataclass
@@ -45,14 +39,14 @@ class Cell:
         """Take the interval of the resamples of what was measured, or the reason why it has none."""
         self.agreement, self.reason = agreement, agreement.reason
         if agreement.reason is None:
-            self.limit(agreement.resample(how.rounds, how.seed)[0][0], how)
+            self.limit(agreement.resample(how.rounds_of(agreement.rows), how.seed)[0][0], how)
 
     def limit(self, drawn: Vector, how: How) -> None:
         """Take the interval of these resamples."""
         assert self.agreement is not None
         known = defined(drawn)
         if known is None:
-            self.reason = too_often(int(np.isnan(drawn).sum()), how.rounds)
+            self.reason = too_often(int(np.isnan(drawn).sum()), len(drawn))
             return
         self.drawn = drawn
         of = self.agreement
@@ -64,7 +58,10 @@ class Cell:
 
 def bound(cell: Cell, aspect: Aspect, x: Vector, level: Level, coefficient: Coefficient, how: How) -> None:
     """Give the cell of a judge its interval, or the reason why it has none."""
-    _over_documents(cell, aspect, x, level, coefficient, how)
+    usable = ~np.isnan(x)
+    cell.key = aspect.rows.tobytes() + (b"" if coefficient == "sum" else usable.tobytes())
+    measure = Measure(aspect.y, documents=aspect.units, systems=aspect.sys, level=level, coefficient=coefficient)
+    cell.bound(Agreement.of([x], measure), how)
     if how.new_systems and not math.isnan(cell.low):
         without = [aspect.sys != system for system in range(aspect.systems)] if aspect.sys is not None else []
         left_out = [_value(aspect, x, rows, level, coefficient) for rows in without]
@@ -76,36 +73,7 @@ def bound(cell: Cell, aspect: Aspect, x: Vector, level: Level, coefficient: Coef
             cell.reason = f"no interval for other systems: rows name {aspect.systems} of {FEWEST_SYSTEMS} at least"
 
 
-def _over_documents(cell: Cell, aspect: Aspect, x: Vector, level: Level, coefficient: Coefficient, how: How) -> None:
-    usable = ~np.isnan(x)
-    units = aspect.only(usable)
-    if units.documents > 1 and (len(x) if level == "pooled" else units.documents) > MANY:
-        batches(cell, aspect, coefficient, lambda rows: _value(aspect, x, rows, level, coefficient), how)
-        return
-    cell.key = aspect.rows.tobytes() + (b"" if coefficient == "sum" else usable.tobytes())
-    measure = Measure(aspect.y, documents=aspect.units, systems=aspect.sys, level=level, coefficient=coefficient)
-    cell.bound(Agreement.of([x], measure), how)
-
-
-def batches(cell: Cell, aspect: Aspect, coefficient: Coefficient, value: Callable[[Flags], float], how: How) -> None:
-    """Interval from the spread over batches of documents, which many rows make as good as resamples and which cost one
-    pass: sd over 50 batches / sqrt(50) on the scale of atanh, Student's t. Source: batch means, Schmeiser 1982."""
-    documents = np.unique(aspect.units, return_inverse=True)[1]
-    place = np.random.default_rng(how.seed).permutation(int(documents.max()) + 1) % BATCHES
-    bound = 3.0 if coefficient == "sum" else 1.0
-    values = [value(place[documents] == number) for number in range(BATCHES)]
-    known = np.array([v for v in values if not math.isnan(v)])
-    if len(known) < BATCHES / 2:
-        cell.reason = f"undefined in {BATCHES - len(known)} of {BATCHES} batches: scores too often constant"
-        return
-    z = np.arctanh(np.clip(np.append(known, cell.value) / bound, -1 + 1e-9, 1 - 1e-9))
-    tail = (1 + how.confidence) / 2
-    half = float(z[:-1].std(ddof=1) / np.sqrt(len(known)) * scipy.stats.t.ppf(tail, len(known) - 1))
-    cell.low, cell.high = float(np.tanh(z[-1] - half) * bound), float(np.tanh(z[-1] + half) * bound)
-    cell.interval = "batches"
-
-
-def _value(aspect: Aspect, x: Vector, rows: Flags, level: Level, coefficient: Coefficient) -> float:
+def _value(aspect: Aspect, x: Vector, rows: npt.NDArray[np.bool_], level: Level, coefficient: Coefficient) -> float:
     doc, sys = (None if codes is None else codes[rows] for codes in (aspect.doc, aspect.sys))
     if coefficient == "sum":
         return CorrelationSum(level)(x[rows], aspect.y[rows], doc, sys).q

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from ...errors import OptionError
 from ..correlation import Codes, Vector, rowwise
 from ..resampling import Range, estimates_of, sums_by
-from .inputs import MANY, Aspect, How, scores_of
+from .inputs import Aspect, How, scores_of
 
 Rows = list[dict[str, Any]]
 Judged = tuple[dict[str, Any], Aspect, Vector]  # the columns that name a row, the aspect, and the judge's scores of it
@@ -74,7 +74,7 @@ def errors(x: Vector, y: Vector, documents: Codes, how: How) -> dict[str, float]
         mae, bias, square, n = (counts @ sums).T
         return np.stack([mae / n, bias / n, np.sqrt(np.maximum(square / n, 0.0))], axis=1)
 
-    rounds = how.rounds if len(y) <= MANY else min(how.rounds, 200)
+    rounds = how.rounds_of(len(y))
     within = [Range(0.0, np.inf), Range(-np.inf, np.inf), Range(0.0, np.inf)]
     estimates = estimates_of(means, len(sums), within, rounds=rounds, confidence=how.confidence, seed=how.seed)
     made = zip(("mae", "bias", "rmse"), estimates, strict=True)
