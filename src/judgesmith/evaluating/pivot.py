@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..agreement.meta.evaluation import AVERAGE, MetaEvaluation, rows_of
-from ..agreement.meta.inputs import DECIDED
+from ..agreement.meta.evaluation import MetaEvaluation, rows_of
+from ..agreement.meta.inputs import AVERAGE, DECIDED
 from ..tables import Cell, interval, number, with_interval
 
 TITLES = {

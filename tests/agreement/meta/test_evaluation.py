@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from rated import table as table_of
 from tables import cases
 
-from judgesmith.agreement.meta.evaluation import MANY, meta_evaluate, rows_of
+from judgesmith.agreement.meta.evaluation import meta_evaluate, rows_of
+from judgesmith.agreement.meta.inputs import MANY
 from judgesmith.agreement.resampling import Measure, bootstrap_q
 from judgesmith.errors import LabelsError, OptionError
 from judgesmith.evaluating.gate import Gate

@@ -19,25 +19,8 @@ from ...parts import read_options
 from ...tables import Cell, Column, Table, facts, shortened
 from .agreement import agreements, ceilings, measures, ways
 from .comparisons import comparisons
-from .inputs import (
-    AVERAGE,
-    COEFFICIENTS,
-    DECIDED,
-    LEVELS,
-    MANY,
-    Beside,
-    EvaluationOptions,
-    Scores,
-    aspects_of,
-    levels_of,
-    scale_of,
-)
+from .inputs import DECIDED, Beside, EvaluationOptions, Scores, aspects_of, levels_of, scale_of
 from .others import assumed_on_scale, calibrations, judged, length_biases, scales
-
-__all__ = [
-    "AVERAGE", "COEFFICIENTS", "LEVELS", "MANY", "EvaluationOptions", "MetaEvaluation", "Scores",
-    "meta_evaluate", "rows_of", "text",
-]  # fmt: skip
 
 #: The columns of every data frame.
 FRAMES = {
