@@ -19,6 +19,7 @@ from pydantic import Field, model_validator
 from ... import parts
 from ...errors import OptionError
 from .head import LinearHead, Number
+from .kinds import TRAINED
 
 _Numbers = Annotated[tuple[Number, ...], Field(min_length=1, max_length=20_000)]
 _Text = Annotated[str, Field(max_length=400)]
@@ -49,7 +50,8 @@ class Card(parts.Options):
 class Experience(parts.Options):
     """As a file holds it; nothing, without a file. model: SHA-256 of the reader's weights. level, points: the mean
     human score in percent, and how many percent one unit of a score is worth, which is its spread on other tasks.
-    numbers: reading -> (mean, spread, weight of the standardised reading). states: the same by block."""
+    numbers: reading -> (mean, spread, weight of the standardised reading). trained: the same where the trained
+    reader's score is one of them. states: the same by block."""
 
     format: Literal["judgesmith.experience/1"] = "judgesmith.experience/1"
     model: _Text = ""
@@ -57,11 +59,13 @@ class Experience(parts.Options):
     level: Number = 50.0
     points: Number = 0.0
     numbers: dict[str, tuple[Number, Number, Number]] = Field(default_factory=dict, max_length=2_000)
+    trained: dict[str, tuple[Number, Number, Number]] = Field(default_factory=dict, max_length=2_000)
     states: dict[str, StateExperience] = Field(default_factory=dict, max_length=64)
 
     def head(self, names: Collection[str], blocks: Collection[str]) -> LinearHead:
         """The score, in percent, of a judge without labels that has these readings and these blocks of states."""
-        numbers = {name: of for name, of in self.numbers.items() if name in names}
+        known = self.trained if TRAINED in names else self.numbers
+        numbers = {name: of for name, of in known.items() if name in names}
         parts_of = {name: (of.means, of.spreads, of.weights) for name, of in self.states.items() if name in blocks}
         states = {name: (np.array(m), np.array(s), np.array(w)) for name, (m, s, w) in parts_of.items()}
         return LinearHead.of_standardised(numbers, states).scaled(self.points, self.level)

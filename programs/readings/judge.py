@@ -8,6 +8,7 @@ states; LLM-Rubric (Hashemi et al. 2024) for a fitted combination. The weighing 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ... import parts
-from ...errors import CallError, ModelError, OptionError
+from ...errors import CallError, MissingExtraError, ModelError, OptionError
 from ...parts import option
 from ...signatures.values import Details, Item, Verdict
 from ...tables import shortened
@@ -25,12 +26,12 @@ from ..models.lm import LanguageModel
 from ..pointwise.direct import DirectScorer
 from ..refining import Refinement, Refiner, TrainingRows
 from ..registry import judges
-from . import saying
+from . import saying, trained
 from .bindings.columns import Column
 from .bindings.opening import Opened, open_reader
 from .experience import Experience, experience_of
 from .head import HeadData, LinearHead, Readings
-from .kinds import SIGNAL, RowReadings, group_of, read_row
+from .kinds import SIGNAL, TRAINED, RowReadings, group_of, read_row
 from .passages import INSTRUCTIONS, Text
 from .reader import Reader
 
@@ -137,7 +138,12 @@ class ReadingsJudge(DirectScorer):
         return 0 if self.reader == UNREAD else 1
 
     def models(self) -> tuple[str, ...]:
-        return (self.reader,) if self.reader not in ("", UNREAD) else ()
+        readers = (self.reader, trained.BASE if self.asks_trained() else "")
+        return tuple(name for name in readers if name not in ("", UNREAD))
+
+    def asks_trained(self) -> bool:
+        """Whether the trained reader's score has a weight: only where there was no label to learn from."""
+        return self.head is not None and TRAINED in self.head.weights
 
     def reads(self) -> tuple[str, ...]:
         return self.models()
@@ -164,6 +170,8 @@ class ReadingsJudge(DirectScorer):
         await super().prepare(lm)
         if self.head is not None and self.passages():
             await asyncio.to_thread(self.opened, lm)
+        if self.asks_trained():
+            await asyncio.to_thread(trained.open_trained)
 
     def opened(self, lm: LanguageModel) -> Opened:
         """The reader of its rows. Raises ModelError."""
@@ -188,7 +196,8 @@ class ReadingsJudge(DirectScorer):
         text = Text(item.source or "", item.output, item.context or "", asked, item.reference or "")
         try:
             row = read_row(reader, text, layers=self.layers, counted=self.surface)
-            return replace(row, numbers={**signals, **row.numbers})
+            learnt = {TRAINED: trained.trained_score(text, self.aspect)} if self.asks_trained() else {}
+            return replace(row, numbers={**signals, **learnt, **row.numbers})
         except OptionError as error:
             raise CallError(str(error)) from None
 
@@ -212,13 +221,18 @@ class ReadingsJudge(DirectScorer):
         return experience_of(self.opened(lm).model, self.experience)
 
     def begin(self) -> None:
-        """Score by experience alone, which needs no call, or by the first signal. Raises ModelError, and OptionError
-        for a signal whose scale is not said."""
+        """Score by experience alone, which needs no call, and the trained reader where it can be had, or by the first
+        signal. Raises ModelError, and OptionError for a signal whose scale is not said."""
         if self.signals:
             self._settle_columns([])
         elif (known := self.experience_with(self.lm)).numbers:
             row = self.read(Item(source="A source.", output="An output."), self.lm)  # what it has readings of
-            self.take(known.head(row.numbers, row.states), self.opened(self.lm).model)
+            names = set(row.numbers)
+            if known.trained:
+                with contextlib.suppress(ModelError, MissingExtraError):  # it does without
+                    trained.open_trained()
+                    names.add(TRAINED)
+            self.take(known.head(names, row.states), self.opened(self.lm).model)
 
     # -- judging
 
@@ -267,6 +281,7 @@ class ReadingsJudge(DirectScorer):
 
     def meet(self, aspect: str, items: Sequence[Item]) -> None:
         super().meet(aspect, items)
+        self.head = None  # of a judge that is compiled again; its score is not the model's own
         if self.signals:
             self._settle_columns(items)
         if self.passages():

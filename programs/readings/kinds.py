@@ -24,8 +24,8 @@ from .passages import Text, passage
 from .reader import Floats, Reader, TokenReading
 
 Words = Mapping[str, tuple[str, str, str, str]]
-#: Before the name of a column that is a reading.
-SIGNAL = "signal"
+#: Before the name of a column that is a reading; and the name of the trained reader's score.
+SIGNAL, TRAINED = "signal", "trained.score"
 
 
 class Reading(ABC):
@@ -202,11 +202,11 @@ def read_row(reader: Reader | None, text: Text, *, layers: int, counted: bool) -
 
 
 def group_of(name: str) -> str:
-    """What people call a reading by its name: "direct score", "likelihood", "hidden states", "surface", the column of a
-    signal, or the name of a plug-in."""
+    """What people call a reading by its name: "direct score", "likelihood", "hidden states", "surface", "trained
+    reader", the column of a signal, or the name of a plug-in."""
     part, _, key = name.partition(".")
     if part == SIGNAL:
         return f"column {key}"
     if part == "assistant":
         return "hidden states" if re.fullmatch(r"mean\d+", key) else "likelihood"
-    return "direct score" if part == "direct" else part
+    return {"direct": "direct score", "trained": "trained reader"}.get(part, part)

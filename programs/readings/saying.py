@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ..registry import readings
-from .kinds import Words, group_of
+from .kinds import TRAINED, Words, group_of
 
 #: Points of 100 that a reason moves a score by at least, and the share of what the strongest one does; how many reasons
 #: are named on a side, and how many words; by how many nats these are less expected than any of a typical output.
@@ -46,6 +46,8 @@ def _words(name: str) -> tuple[str, str, str, str]:
         return group, "as a whole it resembles outputs that people rated {}", "well", "badly"
     if group == "direct score":
         return group, "the model itself, asked for a score, gives {} than usual", "more", "less"
+    if name == TRAINED:
+        return group, "a small model that learnt from ratings of other tasks finds it {} than usual", "better", "worse"
     known: Words = readings.parts()[part].words if part in readings.parts() else {}
     return known.get(key, (name, f"its {key} is {{}} than usual", "higher", "lower"))
 

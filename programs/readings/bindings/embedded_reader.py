@@ -26,6 +26,7 @@ class EmbeddedReader:
         path: a GGUF file of a model that generates text.
         context: tokens of one passage or question, at most what the model was trained for.
         threads: threads that compute.
+        adapter: a GGUF file of low-rank weights that are put over the model's.
 
     One passage at a time; calls from several threads wait for each other. A forked child cannot use its parent's.
 
@@ -33,7 +34,9 @@ class EmbeddedReader:
     `xllamacpp`.
     """
 
-    def __init__(self, path: Path, *, context: int = 4096, threads: int = 1, name: str = "") -> None:
+    def __init__(
+        self, path: Path, *, context: int = 4096, threads: int = 1, name: str = "", adapter: Path | None = None
+    ) -> None:
         self.name = name or path.name
         self._process = os.getpid()
         self._lock = threading.Lock()
@@ -47,6 +50,8 @@ class EmbeddedReader:
         self._ctx = self._llama.context(
             self._model, tokens=self.context, sequences=_SEQUENCES, threads=threads, each=self._each
         )
+        if adapter is not None:
+            self._llama.adapt(self._model, self._ctx, adapter)
         self._memory = self._llama.llama_get_memory(self._ctx)
         self._vocab = self._llama.llama_model_get_vocab(self._model)
         self._width = self._llama.llama_model_n_embd(self._model)
@@ -93,6 +98,12 @@ class EmbeddedReader:
                 raise ModelError(f"{self.name}: llama.cpp has no states {min(unnamed)!r} for a model of this kind")
             states = {layer: np.concatenate(self._seen[name])[-len(target) :] for layer, name in names.items()}
         return target, logits, states
+
+    def states(self, tokens: Sequence[int], layer: int) -> Floats:
+        """A layer's states at tokens that begin a text: tokens x width. Raises as `read`."""
+        with self._lock:
+            self._computed(self._begun(list(tokens)), 0, frozenset({self._tensor(layer)}))
+            return np.concatenate(self._seen[self._tensor(layer)])[-len(tokens) :]
 
     def tokens(self, piece: Piece) -> list[int]:
         """A piece's tokens; a control token can come from a mark only."""

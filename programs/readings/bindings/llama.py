@@ -94,7 +94,7 @@ class Library:
 
     def __init__(self, path: Path, version: str = "") -> None:
         self._said = f"xllamacpp {version}".strip()
-        opened = ctypes.CDLL(str(path))
+        self._opened = opened = ctypes.CDLL(str(path))
         for name, (returns, takes) in _FUNCTIONS.items():
             try:
                 function = getattr(opened, name)
@@ -148,6 +148,19 @@ class Library:
         self.llama_set_n_threads(context, threads, threads)
         _kept_alive[context] = callback
         return context
+
+    def adapt(self, model: int, context: int, adapter: Path) -> None:
+        """Put the low-rank weights of a file over the model's own, in this context; they are freed with the model.
+        Raises: ModelError."""
+        try:
+            load, put = self._opened.llama_adapter_lora_init, self._opened.llama_set_adapters_lora
+        except AttributeError:
+            raise ModelError(f"{self._said} cannot put weights over a model's own; install another version") from None
+        load.restype, load.argtypes = _POINTER, [_POINTER, _TEXT]
+        put.restype, put.argtypes = _INT, [_POINTER, ctypes.POINTER(_POINTER), _SIZE, ctypes.POINTER(ctypes.c_float)]
+        weights = load(model, str(adapter).encode())
+        if not weights or put(context, (_POINTER * 1)(weights), 1, (ctypes.c_float * 1)(1.0)):
+            raise ModelError(f"{adapter.name}: {self._said} cannot use these weights with the model")
 
     def free(self, model: int, context: int) -> None:
         """Give back what `model` and `context` took."""

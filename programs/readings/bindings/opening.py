@@ -74,6 +74,19 @@ def open_reader(name: str, lm: LanguageModel) -> Opened:
         return _opened[key]
 
 
+def open_adapted(base: str, adapter: Path) -> EmbeddedReader:
+    """The reader of a model of the catalog under low-rank weights. Raises: ModelError for a model that cannot be had or
+    read; MissingExtraError without llama.cpp."""
+    with _lock:
+        if (key := str(adapter)) not in _opened:
+            weights = model_file(base)[0]
+            adapted = EmbeddedReader(weights, context=1024, threads=thread_count(), name=adapter.stem, adapter=adapter)
+            _opened[key] = Opened(adapted, file_sha256(weights))
+        reader = _opened[key].reader
+        assert isinstance(reader, EmbeddedReader)
+        return reader
+
+
 def _weights(name: str, lm: LanguageModel) -> Path | None:
     """The file of the model that reads; None where a server has to be asked."""
     if is_local(name):

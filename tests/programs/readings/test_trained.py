@@ -1,0 +1,85 @@
+"""The trained reader: the weights that are shipped, on a real small model; and when its score is a reading."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from planted import PlantedReader, guessing, planted_labels
+
+import judgesmith as js
+from judgesmith.errors import ModelError
+from judgesmith.programs.models.files import installed
+from judgesmith.programs.readings import trained
+from judgesmith.programs.readings.bindings import opening
+from judgesmith.programs.readings.bindings.opening import Opened
+from judgesmith.programs.readings.judge import ReadingsJudge
+from judgesmith.programs.readings.kinds import TRAINED
+from judgesmith.programs.readings.passages import INSTRUCTIONS, Text
+from judgesmith.testing.scripted import scripted_models
+
+FOLDER = Path(str(files("judgesmith.programs.readings") / "trained"))
+SOURCE = (
+    "The committee met on Tuesday and decided, after long debate, to postpone the vote on the new budget until March."
+)
+GOOD, WRONG = "The committee put off the budget vote until March.", "Committee the budget blue were March eat it it it."
+
+
+def test_the_shipped_weights_are_those_of_the_card() -> None:
+    weights = (FOLDER / f"{trained.NAME}.gguf").read_bytes()
+    card = json.loads((FOLDER / f"{trained.NAME}.json").read_text(encoding="utf-8"))["card"]
+    assert hashlib.sha256(weights).hexdigest() in card["reader"]
+    assert len(weights) < 5_000_000
+    assert all(card["sets"].values())
+
+
+@pytest.mark.model
+@pytest.mark.skipif(not installed(trained.BASE), reason="the model is not on this machine")
+@pytest.mark.parametrize("aspect", ["overall", "fluency", "factual_consistency"])
+def test_it_tells_good_from_bad(aspect: str) -> None:
+    asked = INSTRUCTIONS["summarization"]
+    good, wrong, long = (
+        trained.trained_score(Text(SOURCE, output, instruction=asked), aspect) for output in (GOOD, WRONG, GOOD * 40)
+    )
+    assert good > wrong + 20
+    assert -100 < long < good
+
+
+@pytest.fixture
+def lm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A model whose readings are planted. The trained reader knows the length of an output alone."""
+    monkeypatch.setitem(opening._opened, "test/model at None", Opened(PlantedReader(), "a1b2" * 16))
+    monkeypatch.setattr(trained, "open_trained", lambda: None)
+    monkeypatch.setattr(trained, "trained_score", lambda text, aspect: float(len(text.made)))
+    with scripted_models() as make:
+        yield make(guessing())[0]
+
+
+def test_its_score_has_a_weight_until_there_are_labels(lm: Any, tmp_path: Path) -> None:
+    judge = ReadingsJudge("overall", lm=lm)
+    judge.begin()
+    assert trained.BASE in judge.models()
+    short, long = (judge.score("A source.", output) for output in ("w1 w2", "w1 w2" + " " * 90 + "w3"))
+    assert long.details.readings["trained reader"] > short.details.readings["trained reader"]
+    assert "learnt from ratings of other tasks" in long.explanation
+    judge.save(tmp_path / "judge.json")
+    again = js.load(tmp_path / "judge.json", lm=lm)
+    assert again.score("A source.", "w1 w2").percent == pytest.approx(short.percent)
+    labels = planted_labels(documents=20, seed=3)
+    compiled, fresh = (js.compile(one, labels, lm=lm) for one in (again, ReadingsJudge("overall")))
+    assert TRAINED not in compiled.head.weights and not compiled.models()
+    assert compiled.report.zero_shot.q == fresh.report.zero_shot.q  # the model's own score, not experience's
+
+
+def test_a_judge_does_without_it_where_it_cannot_be_had(lm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> None:
+        raise ModelError("no such model")
+
+    monkeypatch.setattr(trained, "open_trained", refuse)
+    judge = ReadingsJudge("overall", lm=lm)
+    judge.begin()
+    assert judge.head is not None and TRAINED not in judge.head.weights
+    assert judge.score("A source.", "w1 w2").failure is None
