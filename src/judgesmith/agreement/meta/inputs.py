@@ -118,7 +118,7 @@ class EvaluationOptions(Options):
         return list(dict.fromkeys(n for name in asked for n in (name, *(["acc_eq_cross"] * (name == "acc_eq")))))
 
     def rounds_of(self, rows: int) -> int:
-        """Resamples of that many rows."""
+        """How often that number of rows is resampled."""
         return self.rounds if rows <= MANY else min(self.rounds, FEWER)
 
 
