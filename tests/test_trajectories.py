@@ -46,7 +46,7 @@ def test_its_parts_are_told_apart() -> None:
     assert [turn.head for turn in held.results] == ["Tool get_weather (2)", "Tool get_weather (1)", "Tool g"]
     assert [turn.name for turn in held.errors] == ["g"] and held.final == OPENAI[-1]["content"]
     assert trajectory(OPENAI[:3]).final == "" and trajectory("What is a tool?") == trajectory(None) == Trajectory()
-    classes = [turn_class(turn.head) for _, turn in starts(TEXT)]
+    classes = [turn_class(turn.head) for *_, turn in starts(TEXT)]
     assert classes[2:6] == ["turn assistant", *["turn assistant call"] * 2, "turn tool"]
 
 
@@ -79,7 +79,7 @@ def test_a_text_is_read_back(made: list[Any]) -> None:
     text = Trajectory(turns).text()
     again = Trajectory.read(text)
     assert [(turn.head, turn.kind) for turn in again.turns] == [(turn.head, turn.kind) for turn in turns]
-    assert Trajectory.read(again.text()) == again and [turn for _, turn in starts(text)] == list(again.turns)
+    assert Trajectory.read(again.text()) == again and [turn for *_, turn in starts(text)] == list(again.turns)
 
 
 def test_long_results_are_cut_and_neither_the_task_nor_the_answer() -> None:

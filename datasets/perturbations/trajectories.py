@@ -32,12 +32,6 @@ def _text(turns: Sequence[Turn]) -> str:
     return "\n".join(map(str, turns))
 
 
-def _result_of(i: int, turns: Sequence[Turn]) -> int | None:
-    """The place of what the call at place `i` gave."""
-    same = (k for k in range(i + 1, len(turns)) if (turns[k].name, turns[k].number) == (turns[i].name, turns[i].number))
-    return next((k for k in same if turns[k].kind == "result"), None)
-
-
 def _final(turns: Sequence[Turn]) -> int:
     """The place of the answer that ends a trajectory. Raises Unperturbable."""
     last = max((i for i, turn in enumerate(turns) if turn.speaker == "Assistant"), default=0)
@@ -66,7 +60,7 @@ def _other_number(number: str, rng: random.Random) -> str:
 def dropped_call(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
     turns = _turns(text)
     call = rng.choice([i for i, turn in enumerate(turns) if turn.kind == "call"])
-    return _text([turn for i, turn in enumerate(turns) if i not in (call, _result_of(call, turns))])
+    return _text([turn for i, turn in enumerate(turns) if i not in (call, Trajectory(turns).answers.get(call))])
 
 
 @rule("wrong-argument", "an argument of a call with another value, of another text's call where one fits", **_DECLARED)

@@ -21,6 +21,7 @@ from json_lines import write
 from parsed import Page, check_that_nothing_runs
 from tables import cases
 
+from judgesmith.conversation import rendered
 from judgesmith.reports.rows import mean_of, pieces, read_scored, summarise
 from judgesmith.reports.spans import PAGE, STILL, render
 from judgesmith.running.plain import clean
@@ -252,6 +253,30 @@ def test_shading_of_another_shape_is_left_out_and_errors_come_first(tmp_path: Pa
             for k, of in enumerate(details)]  # fmt: skip
     parts = page_of(tmp_path, made).split('<article class="row"')[1:4]
     assert [_SHADE.findall(part) for part in parts] == [[], [("2", "some")], []] and "<mark" in parts[2]
+
+
+_FOLD = re.compile(r'<details class="([^"]*)"( open)?><summary.*?>(\d+)</span> <bdi>(.*?)</bdi>(.*?)</summary>')
+
+
+def test_turns_are_folded_and_a_result_stands_in_its_call(tmp_path: Path) -> None:
+    calls = [{"id": name, "function": {"name": name, "arguments": "{}"}} for name in "fgh"]
+    told = {"f": HOSTILE * 9, "h": "Error: gone"}
+    run = [{"role": "user", "content": "Go."}, {"role": "assistant", "tool_calls": calls},
+           *({"role": "tool", "tool_call_id": name, "content": said} for name, said in reversed(told.items())),
+           {"role": "assistant", "content": "Done.\n" * 200}]  # fmt: skip
+    text = rendered(run) or ""
+    marks = [error(text, at, at + 7) for at in map(text.index, ("calls g", "Done.\n "))]
+    page = page_of(tmp_path, [row("a", run, errors=marks)])
+    check_that_nothing_runs(Page(page))
+    bad = ' <strong class="warn">error</strong>'
+    assert _FOLD.findall(page) == [
+        ("turn user", " open", "1", "User", ""), ("turn assistant call", " open", "2", "Assistant calls f (1)", ""),
+        ("turn tool", "", "6", "Tool f (1)", ""), ("turn assistant call", " open", "3", "Assistant calls g (2)", ""),
+        ("turn assistant call", " open", "4", "Assistant calls h (3)", bad),
+        ("turn tool", " open", "5", "Tool h (3)", bad), ("turn assistant", " open", "7", "Assistant", ""),
+    ]  # fmt: skip
+    assert page.count("</details></details>") == 2 and "\n  Done." not in page
+    assert 'Assistant <mark class="g3" tabindex="0" data-e="0" data-n="1">calls g</mark> (2): {}' in page
 
 
 def test_every_text_is_escaped_wherever_it_stands(tmp_path: Path) -> None:

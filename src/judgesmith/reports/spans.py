@@ -14,6 +14,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
@@ -27,13 +28,14 @@ from ..datasets.records import infer_scale
 from ..pages import environment
 from ..signatures.values import ErrorSpan
 from ..tables import Cell, Column, Table, clean, escaped, interval, number, percent, plain, shortened
-from ..trajectories.value import starts
+from ..trajectories.value import Trajectory, starts
 from .rows import GROUNDED, Mean, Piece, Scored, Shown, Side, grade, mean_of, pieces, summarise
 
 PAGE, STILL = 25, 10  # rows on a page, and rows that are there without scripts
 _NAMED = 3  # numbers of errors at one piece of text
 _HEADING = 60  # characters of an id that may be a heading
 _QUOTED = 160  # characters of a quotation beside the text
+_LONG, _PEEK = 400, 90  # characters of a turn that is folded, and of it that are shown then
 _BINS = 10
 _PLACES = {
     "exact": "found word for word",
@@ -140,7 +142,7 @@ def _row(data: Scored, i: int, texts: dict[str, int], named: set[str], axis: Spa
         "gap": "" if math.isnan(gap) else f"{gap:.0f}",
         "human": "" if math.isnan(human) else data.word(human),
         "people": {name: value for name, value in row.human.items() if name in named and not math.isnan(value)},
-        "turns": list(_turns(row.row.output, verdict.errors)),
+        "turns": _turns(row.row.output, verdict.errors),
         "shades": () if any(error.start is not None for error in verdict.errors) else row.shades,
         "groups": [group for group in _groups(verdict.errors) if group[2]],
         "opinions": list(_opinions(row)),
@@ -148,19 +150,42 @@ def _row(data: Scored, i: int, texts: dict[str, int], named: set[str], axis: Spa
     }  # fmt: skip
 
 
-def _turns(output: str, errors: Sequence[ErrorSpan]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """(class, pieces) of each turn of a trajectory; of any other output one without a class."""
-    turns = dict(starts(output))
-    kind, held, place = "", list[dict[str, Any]](), 0
-    for piece in pieces(output, errors, turns):
-        if place in turns:
-            if held:
-                yield kind, held
-            kind, held = turn_class(turns[place].head), []
-        held.append(_piece(piece))
+def _turns(output: str, errors: Sequence[ErrorSpan]) -> list[dict[str, Any]]:
+    """The turns of a trajectory, results inside their calls; any other output is one turn without a beginning."""
+    found = starts(output)
+    begins, body, place = {begin: body for begin, body, _ in found} or {0: 0}, 0, 0
+    parts: list[tuple[list[dict[str, Any]], list[dict[str, Any]]]] = []
+    for piece in pieces(output, errors, [*begins, *begins.values()]):
+        if place in begins:
+            body = begins[place]
+            parts.append(([], []))
+        words = piece.text.replace("\n  ", "\n") if found else piece.text
+        parts[-1][place >= body].append(_piece(piece._replace(text=words)))
         place += len(piece.text)
-    if held:
-        yield kind, held
+    # How a turn begins stands in its summary, and beside its words only where an error is marked in it.
+    shown = [[*(head if any(one["covering"] for one in head) else []), *words] for head, words in parts]
+    run = Trajectory(tuple(turn for *_, turn in found))
+    return _folds(run, shown) if found else [{"class": "", "pieces": one} for one in shown]
+
+
+def _folds(run: Trajectory, parts: Sequence[list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Turns that can be folded. Open are the final answer, short ones, and those in which an error is marked."""
+    failed, last = (
+        set(run.errors),
+        max((i for i, turn in enumerate(run.turns) if turn.speaker == "Assistant"), default=0),
+    )
+    made: list[dict[str, Any]] = [
+        {"class": turn_class(turn.head), "number": i + 1, "head": replace(turn, error=False).head,
+         "failed": turn in failed, "pieces": parts[i], "inside": [], "peek": shortened(turn.text, _PEEK),
+         "open": i == last or len(turn.text) <= _LONG or any(one["covering"] for one in parts[i])}
+        for i, turn in enumerate(run.turns)
+    ]  # fmt: skip
+    for call, result in run.answers.items():
+        made[call]["inside"] = [made[result]]
+        made[call]["failed"] = made[result]["failed"]
+        made[call]["open"] |= any(one["covering"] for one in parts[result])
+    inside = set(run.answers.values())
+    return [one for i, one in enumerate(made) if i not in inside]
 
 
 def _opinions(row: Shown) -> Iterator[tuple[str, Any, list[int], list[ErrorSpan]]]:

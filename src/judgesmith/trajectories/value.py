@@ -100,6 +100,17 @@ class Trajectory:
         return tuple(turn for turn in self.results if turn.error or _ERROR.match(turn.text))
 
     @property
+    def answers(self) -> dict[int, int]:
+        """The place of a call, from 0, and that of its result, which has the call's name and number."""
+        found, waiting = dict[int, int](), dict[tuple[str, str], int]()
+        for place, turn in enumerate(self.turns):
+            if turn.kind == "call":
+                waiting[turn.name, turn.number] = place
+            elif turn.kind == "result" and (turn.name, turn.number) in waiting:
+                found[waiting.pop((turn.name, turn.number))] = place
+        return found
+
+    @property
     def final(self) -> str:
         """The assistant's last words; "" where it ends with a call."""
         last = next((turn for turn in reversed(self.turns) if turn.speaker == "Assistant"), None)
@@ -112,11 +123,11 @@ class Trajectory:
         return ("\n".join(given), "\n".join(made)) if given and any(map(str.strip, made)) else None
 
 
-def starts(text: str) -> list[tuple[int, Turn]]:
-    """Where each turn of a trajectory's text begins; [] for any other text."""
+def starts(text: str) -> list[tuple[int, int, Turn]]:
+    """Where each turn of a trajectory's text begins, and where its words do; [] for any other text."""
     turns = Trajectory.read(text).turns
-    places = [match.start() for match in re.finditer(f"(?m)^{_HEAD.pattern}", text)]
-    return list(zip(places, turns, strict=True)) if len(places) == len(turns) else []
+    places = [match.span() for match in re.finditer(f"(?m)^{_HEAD.pattern}", text)]
+    return [(*place, turn) for place, turn in zip(places, turns, strict=True)] if len(places) == len(turns) else []
 
 
 def cut(text: str, most: int) -> str:
