@@ -59,8 +59,8 @@ def read_labels(
     scale: (worst, best) with worst < best; None takes what the column's name or the marks say (4/5, stars, words), else
         infers a common scale from the scores and warns.
     columns: role -> column where the names do not say it; roles: id, source, output, context, reference, system,
-        doc_id, group, score, scores, messages, rater, rationale (why people gave a score), output_a, output_b, winner;
-        rater_score: several columns, one a person.
+        doc_id, group, score, scores, messages, turn (the judged one), rater, rationale (why people gave a score),
+        output_a, output_b, winner; rater_score: several columns, one a person.
     limit: read the first `limit` rows only.
     kind: score, category, binary or preference; None infers it from the marks.
     categories: the words of the categories, worst first, where they are of no known scale.

@@ -231,13 +231,14 @@ class Columns:
 
     `texts` maps a role to its column; `aspects` maps an aspect to its score column (or None) and its rater columns;
     `objects` is the column whose cells hold {aspect: score}, if there is one. `marks` says how the ratings of an aspect
-    are read; an aspect without is read as numbers.
+    are read; an aspect without is read as numbers. `origin` is the file's name.
     """
 
     texts: Mapping[str, str]
     aspects: Mapping[str, tuple[str | None, tuple[str, ...]]]
     objects: str | None = None
     marks: Mapping[str, Marks] = field(default_factory=dict)
+    origin: str = "<table>"
 
     @classmethod
     def find(
@@ -293,7 +294,7 @@ class Columns:
             aspects = {aspect or OVERALL: (likely[0], ())} if len(likely) == 1 else {}
         if scores_needed and not aspects and objects is None:
             raise LabelsError(f"{origin}: no column with scores; {_listed(names)}; name it with --columns score=NAME")
-        return cls(result, {name: (column, ()) for name, column in further.items()} | aspects, objects)
+        return cls(result, {name: (column, ()) for name, column in further.items()} | aspects, objects, origin=origin)
 
     def reading(self, records: Iterable[Mapping[str, Any]], categories: Sequence[str] = ()) -> Columns:
         """These columns, with the ratings read as the cells of `records` are: words, stars and thumbs as numbers."""
@@ -304,7 +305,8 @@ class Columns:
         return replace(self, marks={aspect: Marks.of(found, categories) for aspect, found in cells.items()})
 
     def row(self, record: Mapping[str, Any], line: int) -> tuple[Row, dict[str, str]]:
-        """The record as a Row, and for each aspect whose score cannot be read the reason, with its column."""
+        """The record as a Row, and for each aspect whose score cannot be read the reason, with its column. Raises
+        LabelsError for texts that cannot be read."""
         scores: dict[str, float] = {}
         ratings: dict[str, tuple[float, ...]] = {}
         raters: dict[str, tuple[str, ...]] = {}
@@ -323,7 +325,10 @@ class Columns:
                 ratings[aspect] = tuple(value for _, value in kept)
                 if all(name for name, _ in kept):
                     raters[aspect] = tuple(name for name, _ in kept)
-        read = texts(record, self.texts)
+        try:
+            read = texts(record, self.texts)
+        except OptionError as error:
+            raise LabelsError(f"{self.origin}, row {line}, {error}") from None
         output = read.output or ""
         row_id, doc_id, group, system, chosen_by = (
             as_text(record.get(self.texts[role])) if role in self.texts else None

@@ -346,7 +346,7 @@ class Sheet:
                 f"{self.origin}: read as an export of {self.export.tool}{left if self.export.left_out else ''}"
             )
         column = roles.texts.get("messages")
-        if column is not None and "output" not in roles.texts:
+        if column is not None and not {"output", "turn"} & set(roles.texts):
             chats = [chat for record in self.records if (chat := judged(record.get(column))) is not None]
             after = sum(chat.after > 0 for chat in chats)
             more = f"; turns after it are not shown ({after} rows)" if after else ""

@@ -21,7 +21,7 @@ TOP = ("signatures", "programs", "optimizers", "datasets", "experiments")
 #: Small modules of src/judgesmith that serve every room and import no DSPy, and what each may import.
 SMALL: dict[str, set[str]] = {
     "errors": set(), "tables": set(), "trajectories": set(), "conversation": {"trajectories"}, "disarming": set(),
-    "rows": {"errors", "conversation", "likeness"}, "likeness": {"errors"}, "parts": {"errors"},
+    "rows": {"errors", "conversation", "likeness", "trajectories"}, "likeness": {"errors"}, "parts": {"errors"},
 }  # fmt: skip
 #: Rooms of the library, and what each may import. Agreement is usable without DSPy and without a judge.
 LIBRARY = SMALL | {

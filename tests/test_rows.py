@@ -36,6 +36,7 @@ RECORDS: list[tuple[dict[str, Any], Item]] = [
     ({"output": "In Paris.", "source": "s", "messages": CHAT},
      Item("In Paris.", "s", "User: Where?\nAssistant: In Rome.")),
     ({"output": CHAT}, Item("User: Where?\nAssistant: In Rome.")),
+    ({"messages": CHAT, "judged_turn": 2.0}, Item("User: Where?\nAssistant (only this turn is judged): In Rome.")),
     ({"source": CHAT, "output": "x"}, Item("x", "User: Where?\nAssistant: In Rome.")),
 ]  # fmt: skip
 NAMES = [", ".join(record) for record, _ in RECORDS]
@@ -86,7 +87,9 @@ def test_a_record_is_one_row_at_every_door(record: dict[str, Any], row: Item, ju
     ("record", "why"),
     [*((record, "output") for record in ({}, {"source": "s"}, "text", None, 3, [1])),
      ({"output": "x", "question": "q", "article": "a"}, "'question' and 'article' could each be the source"),
-     ({"output": "x", "prompt": object()}, "'prompt' must be a text")],
+     ({"output": "x", "prompt": object()}, "'prompt' must be a text"),
+     ({"output": "Assistant: x", "judged_turn": 0}, "'judged_turn': 0 is no turn of the assistant, which has turns 1"),
+     ({"output": "x", "judged_turn": 1}, "'judged_turn': 1 is given, but the output is no trajectory")],
 )  # fmt: skip
 def test_what_has_no_output_two_sources_or_no_text_in_a_cell_is_refused(record: Any, why: str) -> None:
     with pytest.raises(OptionError, match=why):

@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from tables import cases
 
 from judgesmith.conversation import judged, rendered, trajectory
+from judgesmith.datasets import read_labels
+from judgesmith.errors import LabelsError
 from judgesmith.programs.readings.passages import LONGEST, Text
 from judgesmith.reports.spans import turn_class
-from judgesmith.trajectories.value import BUDGET, Trajectory, Turn, starts
+from judgesmith.trajectories.value import BUDGET, MARK, Trajectory, Turn, judged_in, marked, starts, unmarked
 
 KNOWN = cases(__file__)
 OPENAI, TEXT = KNOWN["forms"]["openai"], KNOWN["text"]
@@ -98,3 +100,28 @@ def test_readings_are_of_the_assistant_alone() -> None:
     long = Text("", TEXT.replace("One moment.", "One moment. " * 900)).made
     assert len(long) < LONGEST + 50 and long.endswith("for Oslo.")
     assert Text("s", "Tool: none").made == "Tool: none" and Text("s", "Tool: none").given == "s"
+
+
+@pytest.mark.parametrize(
+    ("number", "made"), [(3, "One moment."), (5, 'Assistant calls get_weather (2): {"city": "Rome"}')]
+)
+def test_one_turn_is_marked_and_readings_are_of_it_and_what_came_before(number: int, made: str) -> None:
+    text, before = marked(TEXT, str(number)), "\n".join(TEXT.splitlines()[: number - 1])
+    assert Trajectory.read(text).judged == number - 1 and text.count(MARK) == 1
+    assert unmarked(text) == TEXT and marked(text, str(number)) == text
+    assert (Text("s", text).given, Text("s", text).made) == (f"s\n\n{before}", made) and judged_in(text) in made
+    assert Text("", marked("Assistant: Hi", "1")).made == "Hi" and judged_in(TEXT) == TEXT
+
+
+def test_turns_of_a_trajectory_are_rows_of_one_document(tmp_path: Path) -> None:
+    runs = [
+        [{"role": "user", "content": f"{word}?"}, {"role": "assistant", "content": word * 9}] * 2 for word in "abcd"
+    ]
+    rows = [{"output": run, "judged_turn": n, "score": n + k % 2} for k, run in enumerate(runs) for n in (2, 4)]
+    (path := tmp_path / "x.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    labels = read_labels(path)
+    assert len({row.output for row in labels.rows}) == 8 and len({row.group for row in labels.grouped.rows}) == 4
+    assert [row.columns["judged_turn"] for row in labels.rows][:2] == [2, 4]
+    path.write_text("\n".join(map(json.dumps, [*rows, rows[0] | {"judged_turn": 3}])))
+    with pytest.raises(LabelsError, match=r"x.jsonl, row 9, column 'judged_turn': 3 is no turn .* turns 2, 4 "):
+        read_labels(path)

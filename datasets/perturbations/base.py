@@ -153,6 +153,8 @@ class Perturbation:
             raise Unperturbable("the data has no wrong ending for it (column wrong)")
         if "trajectory" in self.needs and not Trajectory.read(material.own.text).calls:
             raise Unperturbable("it is no trajectory with calls of tools")
+        if "trajectory" in self.needs and Trajectory.read(material.own.text).judged is not None:
+            raise Unperturbable("one of its turns is judged, which a change elsewhere need not concern")
 
 
 # Texts in parts ------------------------------------------------------------------------------------------------------

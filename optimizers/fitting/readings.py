@@ -17,6 +17,7 @@ from ...programs.readings.head import LinearHead, Readings
 from ...programs.readings.judge import DIRECT
 from ...programs.readings.kinds import surface
 from ...programs.refining import HeadFit
+from ...trajectories.value import judged_in
 from ..examples import Vector, clearly, groups, humans, item_of
 from .folds import folds
 from .gaussian import Fitted, gaussian
@@ -131,7 +132,7 @@ def surface_percents(train: Sequence[dspy.Example], heldout: Sequence[dspy.Examp
 
 def _surface_table(examples: Sequence[dspy.Example]) -> Readings:
     counted = [
-        surface("\n\n".join(part for part in (item.context, item.source) if part), item.output)
+        surface("\n\n".join(part for part in (item.context, item.source) if part), judged_in(item.output))
         for item in map(item_of, examples)
     ]
     names = tuple(f"surface.{name}" for name in counted[0])

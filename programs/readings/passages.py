@@ -168,7 +168,7 @@ class Text:
     def given(self) -> str:
         """What the output was made from: context and source, cut."""
         sides = Trajectory.read(self.output).sides()
-        log = [cut(sides[0], LONGEST)] if sides else []
+        log = [cut(sides[0], LONGEST)] if sides and sides[0] else []
         return "\n\n".join([*(part[:LONGEST] for part in (self.context, self.source) if part), *log])
 
     @property

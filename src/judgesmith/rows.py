@@ -22,6 +22,7 @@ from typing import Any
 
 from .conversation import judged, parsed, passages, rendered
 from .errors import OptionError
+from .trajectories.value import marked, unmarked
 
 
 def named_roles(part: str) -> dict[str, tuple[frozenset[str], ...]]:
@@ -109,11 +110,17 @@ def texts(record: Mapping[str, Any], roles: Mapping[str, str]) -> Texts:
     for role in ("source", "output", "context", "reference", "messages"):
         if role in cells and not _has_text(cells[role]):
             raise OptionError(
-                f"a row's {roles[role]!r} must be a text, a number, turns or JSON; got {type(cells[role]).__name__}"
+                f"column {roles[role]!r} must be a text, a number, turns or JSON; got {type(cells[role]).__name__}"
             )
     source, output, reference = (as_text(cells.get(role)) for role in ("source", "output", "reference"))
     context = None if "context" not in roles else context_of(roles["context"], cells["context"])
-    if "messages" in roles and not is_missing(cells["messages"]):
+    if (turn := as_text(cells.get("turn"))) is not None:
+        whole = output if output is not None else as_text(cells.pop("messages", None))
+        try:
+            output = marked(whole or "", turn)
+        except ValueError as error:
+            raise OptionError(f"column {roles['turn']!r}: {error}") from None
+    if not is_missing(cells.get("messages")):
         chat = judged(cells["messages"], answer=output)
         before = chat.before if chat is not None else as_text(cells["messages"]) if output is not None else ""
         if output is None:
@@ -145,8 +152,9 @@ def context_of(column: str, cell: Any) -> str | None:
 
 
 def source_key(source: str) -> str:
-    """A document id made from the input's text: the same text gives the same id on every machine."""
-    return DERIVED + hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    """A document id made from the input's text, or from a trajectory whichever of its turns is judged: the same text
+    gives the same id on every machine."""
+    return DERIVED + hashlib.sha256(unmarked(source).encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 def is_missing(value: Any) -> bool:

@@ -266,9 +266,14 @@ def test_turns_are_folded_and_a_result_stands_in_its_call(tmp_path: Path) -> Non
            {"role": "assistant", "content": "Done.\n" * 200}]  # fmt: skip
     text = rendered(run) or ""
     marks = [error(text, at, at + 7) for at in map(text.index, ("calls g", "Done.\n "))]
-    page = page_of(tmp_path, [row("a", run, errors=marks)])
+    page = page_of(tmp_path, [row("a", run, errors=marks), row("b", run) | {"judged_turn": 3}])
     check_that_nothing_runs(Page(page))
     bad = ' <strong class="warn">error</strong>'
+    assert re.findall(r'judged" open>.*?</summary>', page) == [
+        'judged" open><summary data-peek="{}"><span class="no">3</span> <bdi>Assistant calls g (2)</bdi>'
+        " <strong>judged</strong></summary>"
+    ]
+    page = page[: page.index('id="row-b"')]
     assert _FOLD.findall(page) == [
         ("turn user", " open", "1", "User", ""), ("turn assistant call", " open", "2", "Assistant calls f (1)", ""),
         ("turn tool", "", "6", "Tool f (1)", ""), ("turn assistant call", " open", "3", "Assistant calls g (2)", ""),

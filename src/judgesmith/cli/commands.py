@@ -142,8 +142,8 @@ class Rows(Options):
     columns: list[str] = flag(
         [],
         "Which column plays a role: output, source, score, id, doc_id, group, system, context, reference, messages, "
-        "rater, rationale, output_a, output_b, winner, chosen_by; rater_score, once for each person's. Found where not "
-        "given. Repeatable.",
+        "turn, rater, rationale, output_a, output_b, winner, chosen_by; rater_score, once for each person's. Found "
+        "where not given. Repeatable.",
         metavar="ROLE=NAME",
     )
 

@@ -175,9 +175,10 @@ def _folds(run: Trajectory, parts: Sequence[list[dict[str, Any]]]) -> list[dict[
         max((i for i, turn in enumerate(run.turns) if turn.speaker == "Assistant"), default=0),
     )
     made: list[dict[str, Any]] = [
-        {"class": turn_class(turn.head), "number": i + 1, "head": replace(turn, error=False).head,
-         "failed": turn in failed, "pieces": parts[i], "inside": [], "peek": shortened(turn.text, _PEEK),
-         "open": i == last or len(turn.text) <= _LONG or any(one["covering"] for one in parts[i])}
+        {"class": turn_class(turn.head), "number": i + 1, "head": replace(turn, error=False, judged=False).head,
+         "failed": turn in failed, "judged": turn.judged, "pieces": parts[i], "inside": [],
+         "peek": shortened(turn.text, _PEEK),
+         "open": i == last or turn.judged or len(turn.text) <= _LONG or any(one["covering"] for one in parts[i])}
         for i, turn in enumerate(run.turns)
     ]  # fmt: skip
     for call, result in run.answers.items():

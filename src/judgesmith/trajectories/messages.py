@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from .value import SPEAKERS, Turn
+from .value import MARK, SPEAKERS, Turn
 
 Message: TypeAlias = Mapping[str, Any]
 _SPEAKER = ("role", "from", "speaker", "author", "type")
@@ -113,10 +113,11 @@ def _tool(name: Any) -> str:
 
 
 def _named(message: Message) -> str:
-    """The speaker's own name, which must not pass for a call."""
+    """The speaker's own name, which must not pass for a call, or for a judged turn."""
     name = message.get("name")
     words = name.replace(":", " ").split() if isinstance(name, str) else []
-    return " ".join(words[words[:1] == ["calls"] :])[:60]
+    shown = " ".join(words[words[:1] == ["calls"] :])[:60]
+    return shown.replace("(", "") if MARK.strip() in shown else shown
 
 
 def _speaker(message: Message) -> str:

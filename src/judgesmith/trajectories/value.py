@@ -16,9 +16,12 @@ SPEAKERS = {
     "gpt": "Assistant", "bot": "Assistant", "model": "Assistant", "chatbot": "Assistant", "agent": "Assistant",
     "system": "System", "developer": "System", "tool": "Tool", "function": "Tool",
 }  # fmt: skip
+#: What stands at the beginning of a turn that is judged instead of the whole, for models and people to read.
+MARK = " (only this turn is judged)"
 #: How a turn begins: "User", "Assistant Ann", "Assistant calls get_weather (2)", "Tool get_weather (error)".
 _HEAD = re.compile(
-    rf"(?P<speaker>{'|'.join(dict.fromkeys(SPEAKERS.values()))})(?: (?P<rest>(?:[^\n:]|:(?=\S)){{1,90}}))?:(?: |$)"
+    rf"(?P<speaker>{'|'.join(dict.fromkeys(SPEAKERS.values()))})(?: (?P<rest>(?:[^\n:]|:(?=\S)){{1,90}}?))??"
+    rf"(?P<mark>{re.escape(MARK)})?:(?: |$)"
 )
 _TOOL = re.compile(
     r"(?P<calls>calls )?(?P<name>(?!\(error\)$)\S+)?(?: \((?P<number>\d+)\))?(?: ?(?P<error>\(error\)))?"
@@ -34,7 +37,8 @@ class Turn:
     """What a speaker says, the call of a tool, or its result.
 
     text: the words, the arguments (mostly JSON), or what the tool gave. name: the speaker's own, or the tool's. number:
-    which of several calls at once, "" for one alone. error: the result is marked as an error.
+    which of several calls at once, "" for one alone. error: the result is marked as an error. judged: only this turn of
+    its trajectory is judged.
     """
 
     kind: Literal["speech", "call", "result"]
@@ -43,12 +47,13 @@ class Turn:
     name: str = ""
     number: str = ""
     error: bool = False
+    judged: bool = False
 
     @property
     def head(self) -> str:
         called = "calls " if self.kind == "call" else ""
         number = f" ({self.number})" if self.number else ""
-        return f"{self.speaker} {called}{self.name}".rstrip() + number + " (error)" * self.error
+        return f"{self.speaker} {called}{self.name}".rstrip() + number + " (error)" * self.error + MARK * self.judged
 
     def __str__(self) -> str:
         return f"{self.head}: {indented(self.text)}"
@@ -70,7 +75,8 @@ class Trajectory:
         turns: list[Turn] = []
         for line in text.splitlines():
             if match := _HEAD.match(line):
-                turns.append(_headed(match["speaker"], match["rest"] or "", line[match.end() :]))
+                turn = _headed(match["speaker"], match["rest"] or "", line[match.end() :])
+                turns.append(replace(turn, judged=bool(match["mark"])))
             elif turns and (line.startswith("  ") or not line.strip()):
                 turns[-1] = replace(turns[-1], text=f"{turns[-1].text}\n{line[2:]}")
             else:
@@ -116,11 +122,45 @@ class Trajectory:
         last = next((turn for turn in reversed(self.turns) if turn.speaker == "Assistant"), None)
         return last.text if last is not None and last.kind == "speech" else ""
 
+    @property
+    def judged(self) -> int | None:
+        """The place of the turn that is judged instead of the whole, from 0."""
+        return next((place for place, turn in enumerate(self.turns) if turn.judged), None)
+
     def sides(self) -> tuple[str, str] | None:
-        """(what the assistant was given, what it said and called); None where either is missing."""
-        given = [str(turn) for turn in self.turns if turn.speaker != "Assistant"]
-        made = [turn.text if turn.kind == "speech" else str(turn) for turn in self.turns if turn.speaker == "Assistant"]
-        return ("\n".join(given), "\n".join(made)) if given and any(map(str.strip, made)) else None
+        """(what the assistant was given, what it said and called), or (what came before the judged turn, that turn);
+        None where the assistant said or was given nothing."""
+        place = self.judged
+        before = [turn for turn in self.turns if turn.speaker != "Assistant"] if place is None else self.turns[:place]
+        own = [turn for turn in self.turns if turn.speaker == "Assistant"] if place is None else [self.turns[place]]
+        made = [turn.text if turn.kind == "speech" else str(replace(turn, judged=False)) for turn in own]
+        known = (before or place is not None) and any(map(str.strip, made))
+        return ("\n".join(map(str, before)), "\n".join(made)) if known else None
+
+
+def marked(text: str, number: str) -> str:
+    """A trajectory's text with a mark at the turn that is judged. number: of the turn, from 1; what is said, a call and
+    a result are a turn each. Raises ValueError where that is no turn of the assistant."""
+    text = unmarked(text)
+    own = {str(n): place for n, (*place, turn) in enumerate(starts(text), 1) if turn.speaker == "Assistant"}
+    if not own:
+        raise ValueError(f"{number[:20]} is given, but the output is no trajectory with a turn of the assistant")
+    if number not in own:
+        known = ", ".join([*own][:20]) + ", …" * (len(own) > 20)
+        raise ValueError(f"{number[:20]} is no turn of the assistant, which has turns {known} (a call is one, too)")
+    colon = text.rindex(":", *own[number])
+    return text[:colon] + MARK + text[colon:]
+
+
+def judged_in(text: str) -> str:
+    """The words of the turn that is judged; the text itself where none is marked."""
+    run = Trajectory.read(text)
+    return text if run.judged is None else run.turns[run.judged].text
+
+
+def unmarked(text: str) -> str:
+    """The text without any mark of a judged turn: the same for all rows that share a trajectory."""
+    return text.replace(MARK, "")
 
 
 def starts(text: str) -> list[tuple[int, int, Turn]]:

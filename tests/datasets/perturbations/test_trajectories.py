@@ -7,6 +7,7 @@ from tables import cases
 
 from judgesmith.datasets.perturbations.registry import PERTURBATIONS, Left, Pair, Text, find_perturbations, pairs_of
 from judgesmith.testing.perturbations import AGENT
+from judgesmith.trajectories.value import marked
 
 KNOWN = cases(__file__)
 LINES = set(AGENT.splitlines())
@@ -28,3 +29,8 @@ def test_what_cannot_be_perturbed_is_left_out_with_the_reason(name: str, without
     text = re.sub(without, '"error"' if "high" in without else "", AGENT)
     (left,) = pairs_of(PERTURBATIONS[name], [Text("a", text)])
     assert isinstance(left, Left) and left.reason == why
+
+
+def test_rows_of_which_one_turn_is_judged_are_left_out() -> None:
+    (left,) = pairs_of(PERTURBATIONS["argument-format"], [Text("a", marked(AGENT, "2"))])
+    assert isinstance(left, Left) and left.reason.startswith("one of its turns is judged")
