@@ -26,6 +26,8 @@ RECORDS: list[tuple[dict[str, Any], Item]] = [
      Item("x", "s", "[1] a\n[2] b", "g")),
     ({"output": "x", "contexts": '["a", "b"]'}, Item("x", "", "[1] a\n[2] b")),
     ({"output": "x", "context": ["a", "b"]}, Item("x", "", "[1] a\n[2] b")),
+    ({"output": "x", "context": '[{"text": "a"}, {"text": "b"}]'}, Item("x", "", "[1] a\n[2] b")),
+    ({"output": "x", "context": "[1, 2]"}, Item("x", "", "[1, 2]")),
     ({"output": "x", "source": "s", "doc_id": "d7"}, Item("x", "s", group="d7")),
     ({"output": "x", "source": "s", "doc_id": "d7", "group": 7}, Item("x", "s", group="7")),
     ({"output": "x", "source": "s", "group": source_key("s")}, Item("x", "s")),

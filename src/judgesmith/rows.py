@@ -142,13 +142,11 @@ def _has_text(cell: Any) -> bool:
 
 
 def context_of(column: str, cell: Any) -> str | None:
-    """Retrieved passages are numbered; other contexts stay as they are."""
-    named = folded_name(column) in PASSAGES
-    cell = parsed(cell) if named else cell
-    cell = cell.tolist() if hasattr(cell, "tolist") else cell
-    several = isinstance(cell, (list, tuple)) and len(cell) > 0 and rendered(cell) is None
-    shown = passages(cell) if several or (named and rendered(cell) is None) else None
-    return shown or as_text(cell)
+    """Retrieved passages, lists in text included, are numbered; other contexts stay as they are."""
+    named, held = folded_name(column) in PASSAGES, parsed(cell)
+    several = isinstance(held, (list, tuple)) and len(held) > 0 and rendered(held) is None
+    shown = passages(held) if several or (named and rendered(held) is None) else None
+    return shown or as_text(held if named else cell)
 
 
 def source_key(source: str) -> str:

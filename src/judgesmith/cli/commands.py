@@ -131,7 +131,7 @@ class Config(Options):
 class Preset(Config):
     preset: list[str] | None = flag(
         None,
-        "A paper's settings by name (`judgesmith list presets`); --config and the command line win. Repeatable.",
+        "Settings by name, mostly papers' (`judgesmith list presets`); --config and the command line win. Repeatable.",
         metavar="NAME",
     )
 

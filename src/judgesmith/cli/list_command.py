@@ -41,7 +41,7 @@ class List(Command, Json):
 
     methods: how a judge can judge, `judgesmith compile --method NAME`. optimizers: how it can be compiled,
     `--optimizer NAME`. perturbations: how `judgesmith discern --perturb NAME` changes texts. metrics: what `judgesmith
-    evaluate --judge metric/NAME` measures. presets: settings of the papers, `--preset NAME`. aspects: of quality, by
+    evaluate --judge metric/NAME` measures. presets: settings, `--preset NAME`. aspects: of quality, by
     task. options COMMAND: what a command takes beside what its --help shows. data: benchmark sets with human scores.
     models: language models that need no key.
     """

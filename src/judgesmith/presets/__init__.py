@@ -1,4 +1,4 @@
-"""Presets: the settings of the papers by name, each a YAML file like those that --config reads.
+"""Presets: settings of the papers, and for retrieval answers, by name, each a YAML file like those that --config reads.
 
 A preset may build on others (`preset: NAME`), which it wins over. Its first line says what it is; one with arms is for
 studies, one that begins with "discern" for `judgesmith discern`. Comments name the section or the table of the paper,
