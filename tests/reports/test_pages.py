@@ -55,6 +55,7 @@ def test_a_page_is_fit_to_be_shown(name: str, browser: Browser, axe: str, tmp_pa
     page.write_text(FILES[name](page, place), encoding="utf-8")
     tab = browser.tab(page.as_uri())
     tab.until("location.protocol === 'file:' && document.readyState === 'complete'")
+    tab.until("!document.getElementById('data') || document.documentElement.className === 'live'")  # it draws anew
     check(tab, axe, name)
 
 
