@@ -113,6 +113,9 @@ def _history(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
         lines.append(("cost", f"{cost.get('calls')} calls, {tokens}"))
     if "created" in provenance:
         lines.append(("created", provenance["created"]))
+    for one in reversed(provenance.get("lineage", [])):
+        labels = f"{one['rows']} labels ({one['labels'][:12]})" if one.get("labels") else "no labels"
+        lines.append(("started from", f"{one.get('judge')} of {one.get('created') or 'an unknown date'}, {labels}"))
     return lines
 
 

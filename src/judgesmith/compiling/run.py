@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -15,6 +15,7 @@ from ..datasets.records import Labels
 from ..errors import LabelsError, OptionError
 from ..optimizers.compiling import NO_TEACHER, CompileOptions, Compiler, default_optimizer, level_for
 from ..optimizers.registry import build_optimizer, optimizers
+from ..optimizers.seen import Seen
 from ..parts import Options, option, plugin
 from ..programs import artifact
 from ..programs.capabilities import InfersTask
@@ -33,6 +34,8 @@ READ, COMPARING = "readings", "pairwise-direct"
 OF_INFERENCE = ("batches", "batch_size", "keep")
 #: What finalists are perturbed by; minor perturbations would tell judges apart on many texts only.
 PERTURBED = ("degradation:major", "random-answer", "invariance", "attack-request", "attack-plea", "attack-system")
+#: Labels that are left where some are forgotten, at least.
+FEWEST = 8
 CRITERIA_FORMS = "write lines `name: definition`, or JSON: {name: definition}"
 
 
@@ -159,6 +162,7 @@ class CompileRun:
     api_base: str | None = None
     registered: str | None = None
     start: Path | None = None
+    forget: Sequence[str] = ()
     setup: Setup = field(default_factory=Setup)
     run: RunOptions = field(default_factory=RunOptions)
     model: ModelOptions = field(default_factory=ModelOptions)
@@ -220,13 +224,48 @@ class CompileRun:
         return Sampling(self.model.temperature, self.model.max_tokens)
 
     def read(self) -> Labels:
-        """The labels. Raises LabelsError, OptionError."""
+        """The labels, without those that are forgotten. Raises LabelsError, OptionError."""
         name = str(self.labels)
-        return read_labels(
+        labels = read_labels(
             rows_file(name), aspect=self.aspect, scale=self.scale or benchmark_scale(name, self.aspect),
             columns=column_roles(self.columns),
             kind=self.run.kind, categories=self.run.categories,
         )  # fmt: skip
+        return self._forgetting(labels) if self.forget else labels
+
+    def _forgetting(self, labels: Labels) -> Labels:
+        if labels.kind == "preference":  # an output may stand in several comparisons, which its row has as ratings
+            raise OptionError("--forget is for rows of one output; take the comparison out of the file")
+        ids = {row.id for row in labels.rows}
+        if unknown := [name for name in self.forget if name not in ids]:
+            raise OptionError(f"--forget {unknown[0]}: {labels.origin} has no label with this id")
+        gone = [row for row in labels.rows if row.id in self.forget]
+        known = Seen(artifact.read(self.start).provenance) if self.start else Seen()
+        if learnt := [row.id for row in gone if known.knows(row.source, row.output)]:
+            raise OptionError(
+                f"--start {self.start} was compiled from {learnt[0]}, and what starts from it may keep what it learnt "
+                "there; leave --start out to forget it"
+            )
+        if len(labels) - len(gone) < FEWEST:
+            raise LabelsError(f"{labels.origin}: without what --forget names, fewer than {FEWEST} labels are left")
+        kept = labels.subset(i for i, row in enumerate(labels.rows) if row.id not in self.forget)
+        account = labels.account and replace(
+            labels.account, labelled=labels.account.labelled - len(gone),
+            skipped=tuple(sorted([*labels.account.skipped, *((row.line, "it is to be forgotten") for row in gone)])),
+        )  # fmt: skip
+        return replace(kept, account=account)
+
+    def descended(self, provenance: Mapping[str, Any]) -> dict[str, Any]:
+        """A provenance with the judge that it starts from and those before it, the oldest first; their rows were seen,
+        too. Asked for before the judge is saved, perhaps in the same file."""
+        if self.start is None:
+            return dict(provenance)
+        read = artifact.read(self.start)
+        before, labels = read.provenance, read.provenance.get("labels") or {}
+        parent = {"judge": artifact.digest(artifact.identity_of(read)), "created": before.get("created")}
+        parent |= {"labels": labels.get("fingerprint"), "rows": labels.get("rows")}
+        seen = {k: sorted({*provenance[k], *(before.get(k) or [])}) for k in ("seen", "seen_texts")}
+        return {**provenance, **seen, "lineage": [*(before.get("lineage") or []), parent]}
 
     def _heldout(self, labels: Labels) -> Labels | None:
         if self.heldout_file is None:
