@@ -17,7 +17,7 @@ from ..rows import folded_name, named_roles
 
 Record: TypeAlias = dict[str, Any]
 #: A question, who answered it, the answer, whether it counts (a person gave it and stands by it), and the reason.
-_Given: TypeAlias = tuple[Any, Any, Any, bool, Any]
+Given: TypeAlias = tuple[Any, Any, Any, bool, Any]
 #: What MLflow's expectations call an expected answer.
 _EXPECTED = ("reference", "expected_response")
 _REASONS = frozenset[str]().union(*named_roles("ratings")["rationale"])
@@ -28,7 +28,7 @@ class Export:
     """A tool whose export was recognised. left_out: ratings that no person gave, or that were discarded."""
 
     tool: str
-    read: Callable[[Mapping[str, Any]], tuple[Record, Iterator[_Given]]]
+    read: Callable[[Mapping[str, Any]], tuple[Record, Iterator[Given]]]
     left_out: int = 0
 
     def record(self, record: Mapping[str, Any]) -> Record:
@@ -62,7 +62,7 @@ def recognised(head: Sequence[Mapping[str, Any]], origin: str) -> Export | None:
     return None
 
 
-def _argilla(record: Mapping[str, Any]) -> tuple[Record, Iterator[_Given]]:
+def _argilla(record: Mapping[str, Any]) -> tuple[Record, Iterator[Given]]:
     """`records.to_list()`; responses that were not submitted do not count."""
     given = (
         (question, response.get("user_id"), response.get("value"), response.get("status") in (None, "submitted"), None)
@@ -72,10 +72,10 @@ def _argilla(record: Mapping[str, Any]) -> tuple[Record, Iterator[_Given]]:
     return {**_object(record["fields"]), **_object(record.get("metadata")), "id": record.get("id")}, given
 
 
-def _label_studio(record: Mapping[str, Any]) -> tuple[Record, Iterator[_Given]]:
+def _label_studio(record: Mapping[str, Any]) -> tuple[Record, Iterator[Given]]:
     """The JSON export; cancelled annotations do not count."""
 
-    def given() -> Iterator[_Given]:
+    def given() -> Iterator[Given]:
         for annotation in _objects(record["annotations"]):
             who = annotation.get("completed_by")
             who = (who.get("email") or who.get("id")) if isinstance(who, Mapping) else who
@@ -91,12 +91,12 @@ def _label_studio(record: Mapping[str, Any]) -> tuple[Record, Iterator[_Given]]:
     return {**_object(record["data"]), "id": record.get("id")}, given()
 
 
-def _mlflow(record: Mapping[str, Any]) -> tuple[Record, Iterator[_Given]]:
+def _mlflow(record: Mapping[str, Any]) -> tuple[Record, Iterator[Given]]:
     """`mlflow.search_traces()` as a table; human assessments count, unless another one has taken their place. Passages
     stand beside the inputs as `context`, an expected answer is the reference, and a session is a group."""
     standing = [one for one in _objects(record["assessments"]) if one.get("valid") is not False]
 
-    def given() -> Iterator[_Given]:
+    def given() -> Iterator[Given]:
         for assessment in standing:
             source = _object(assessment.get("source"))
             if "feedback" in assessment:
@@ -115,11 +115,11 @@ def _mlflow(record: Mapping[str, Any]) -> tuple[Record, Iterator[_Given]]:
         "reference": next((expected[name] for name in _EXPECTED if _there(expected.get(name))), None),
         "group": _object(parsed(record.get("trace_metadata"))).get("mlflow.trace.session"),
     }
-    texts = {"source": _plain(inputs), "output": _plain(record.get("response"))}
+    texts = {"source": plain(inputs), "output": plain(record.get("response"))}
     return {"id": record.get("trace_id"), **texts} | {k: v for k, v in beside.items() if v is not None}, given()
 
 
-def _phoenix(record: Mapping[str, Any]) -> tuple[Record, Iterator[_Given]]:
+def _phoenix(record: Mapping[str, Any]) -> tuple[Record, Iterator[Given]]:
     """A data frame of spans, joined with their annotations; those of people count."""
     label, score = record.get("result.label"), record.get("result.score")
     by_person = str(record.get("annotator_kind") or "HUMAN").upper() == "HUMAN"
@@ -127,21 +127,20 @@ def _phoenix(record: Mapping[str, Any]) -> tuple[Record, Iterator[_Given]]:
     rating, reason = score if _there(score) else label, record.get("result.explanation")
     given = iter([(record.get("annotation_name"), who, rating, by_person, reason)])
     texts = {f"attributes.{side}.value": name for side, name in (("input", "source"), ("output", "output"))}
-    return {name: _plain(record.get(column)) for column, name in texts.items()}, given
+    return {name: plain(record.get(column)) for column, name in texts.items()}, given
 
 
-def _langfuse(record: Mapping[str, Any]) -> tuple[Record, Iterator[_Given]]:
-    """Traces or observations with `scores`; those of people count (their source is not EVAL)."""
-    given = (
-        (
-            score.get("name"), score.get("authorUserId") or score.get("source"),
-            score.get("stringValue") or score.get("value"),
-            str(score.get("source", "")).upper() != "EVAL", score.get("comment"),
-        )
-        for score in _objects(record["scores"])
-    )  # fmt: skip
-    texts = {"source": _plain(record["input"]), "output": _plain(record["output"])}
-    return {"id": record.get("id"), **texts}, given
+def _langfuse(record: Mapping[str, Any]) -> tuple[Record, Iterator[Given]]:
+    """Traces or observations with `scores`."""
+    texts = {"source": plain(record["input"]), "output": plain(record["output"])}
+    return {"id": record.get("id"), **texts}, map(langfuse_score, _objects(record["scores"]))
+
+
+def langfuse_score(score: Mapping[str, Any]) -> Given:
+    """A score; those of people count (their source is not EVAL, and no judge is named, as `judgesmith sync` does)."""
+    by_person = str(score.get("source", "")).upper() != "EVAL" and "judge" not in _object(score.get("metadata"))
+    rating = None if score.get("dataType") in ("TEXT", "CORRECTION") else score.get("stringValue") or score.get("value")
+    return score.get("name"), score.get("authorUserId") or score.get("source"), rating, by_person, score.get("comment")
 
 
 #: The tool, the columns by which its export is known, and how one record of it is read.
@@ -167,7 +166,7 @@ def _there(value: Any) -> bool:
     return value is not None and value == value and value != ""
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """An input or output of a trace: JSON as its object, and of an object with one text that text."""
     value = parsed(value)
     if isinstance(value, Mapping) and len(value) == 1:

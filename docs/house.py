@@ -15,8 +15,8 @@ BUDGET = {"core": 35_000, "production": 50_000, "tests": 30_000}
 LIBRARY = ("signatures", "programs", "optimizers", "datasets")
 #: What can stand apart from the core, by its folder.
 APART = (
-    "adapters", "choosing", "labelling", "mlflow", "serving", "sync", "testing", "training",
-    "watching", "programs/baselines", "programs/readings/bindings",
+    "adapters", "choosing", "labelling", "mlflow", "queues", "serving", "sync", "testing",
+    "training", "watching", "programs/baselines", "programs/readings/bindings",
 )  # fmt: skip
 
 

@@ -67,7 +67,8 @@ _TRIAL: Any = _shape(
 )  # fmt: skip
 _PROVENANCE = _shape(
     created=str, seen=list[str], seen_texts=list[str], candidates=list[_TRIAL], heldout=_AGREEMENT,
-    zero_shot=_AGREEMENT, objective=str, labels=_shape(rows=int, origin=str, aspect=str, fingerprint=str, columns=dict[str, str]),
+    zero_shot=_AGREEMENT, objective=str,
+    labels=_shape(rows=int, origin=str, aspect=str, fingerprint=str, columns=dict[str, str]),
     selected=_shape(candidate=str, objective=str, value=float, corrected=float, q=float, q_corrected=float),
     cost=_shape(calls=int, prompt_tokens=int, completion_tokens=int),
     criteria_from=dict[str, list[_shape(row=str, text=str)]],  # type: ignore[misc]

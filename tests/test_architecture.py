@@ -40,8 +40,8 @@ PRODUCT = {
     "compiling": {"scoring", "evaluating", "reports"},
 }  # fmt: skip
 APART = {
-    "adapters": set(), "labelling": {"evaluating", "reports"}, "mlflow": set(), "serving": {"scoring"},
-    "sync": {"evaluating"},
+    "adapters": set(), "labelling": {"evaluating", "reports"}, "mlflow": set(), "queues": set(),
+    "serving": {"scoring"}, "sync": {"evaluating"},
     "training": {"scoring", "compiling"}, "watching": {"scoring", "evaluating", "reports"},
     "choosing": {"compiling", "discerning"},
     "experiments": {"scoring", "evaluating", "reports", "compiling", "discerning"},

@@ -11,18 +11,24 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
+import httpx
 import pytest
 from browser import Browser, needs_browser
+from misbehaving_server import Say, Server
 from patience import HANG
 from scripts import script
+from tables import cases
 
 import judgesmith as js
 from judgesmith.errors import OptionError
 from judgesmith.programs.artifact import fingerprint
+from judgesmith.queues import interface, langfuse, phoenix
 from judgesmith.sync import command
 
 tutorials = script("tutorials")
@@ -122,30 +128,39 @@ def test_what_cannot_be_synced_is_refused(sync: Any, cli: Any, tmp_path: Path) -
 # -- MLflow itself ----------------------------------------------------------------------------------------------------
 
 
+@contextmanager
+def served(folder: Path, health: str, *command: str, **settings: str) -> Iterator[str]:
+    """A tool's server on loopback, whose command and settings have PORT for a free port: its address."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    process = subprocess.Popen(
+        [sys.executable, "-m", *(part.replace("PORT", port) for part in command)], cwd=folder, start_new_session=True,
+        env=os.environ | {name: value.replace("PORT", port) for name, value in settings.items()},
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        end = time.monotonic() + HANG
+        while time.monotonic() < end and process.poll() is None:
+            with suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/{health}", timeout=5):
+                break
+            time.sleep(0.5)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)  # with the workers of its own
+        process.wait(HANG)
+
+
 @pytest.fixture
 def mlflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """MLflow, with a server of its own on loopback."""
     made = pytest.importorskip("mlflow", minversion="3.10")
     pytest.importorskip("mlflow.server.fastapi_app")  # the client alone does not serve
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    monkeypatch.setenv("MLFLOW_SERVER_ENABLE_JOB_EXECUTION", "false")
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://127.0.0.1:{port}")
-    serve = ["server", "--host", "127.0.0.1", "--port", port, "--workers", "1", "--backend-store-uri", "sqlite:///m.db"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "mlflow", *serve], cwd=tmp_path, start_new_session=True, stderr=subprocess.DEVNULL
-    )
-    try:
-        end = time.monotonic() + HANG
-        while time.monotonic() < end and process.poll() is None:
-            with suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5):
-                break
-            time.sleep(0.5)
+    serve = ("--host", "127.0.0.1", "--port", "PORT", "--workers", "1", "--backend-store-uri", "sqlite:///m.db")
+    settings = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+    with served(tmp_path, "health", "mlflow", "server", *serve, **settings) as base:
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", base)
         yield made
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)  # with the workers of its own
-        process.wait(HANG)
 
 
 @needs_browser
@@ -186,3 +201,135 @@ def test_from_thumbs_in_mlflow_to_a_judge_and_back(
     tab.until(f"!!{button}")
     tab.js(f"{button}.click()")
     tab.until("/Feedback \\(3\\)\\s+Add feedback\\s+fluent/.test(document.body.innerText)")  # two people and the judge
+
+
+# -- Tools that are reached over HTTP ---------------------------------------------------------------------------------
+
+IDS = {f"{n:016x}": f"Summary r{n:03d} of it:{' ha' * n}." for n in range(1, 13)}
+SHAPES = cases(__file__)
+
+
+def shaped(shape: Any, name: str, **words: str) -> Any:
+    text = json.dumps(shape).replace("ID", name).replace("TEXT", IDS[name])
+    return json.loads(text.replace("WHO", words.get("who", "")).replace("KIND", words.get("kind", "")))
+
+
+class Phoenix:
+    """A project of a real server: for each answer a span at the root and another below it."""
+
+    def __init__(self, base: str) -> None:
+        self.http = httpx.Client(base_url=f"{base}/v1/", timeout=HANG)
+        self.path = f"projects/{self.http.post('projects', json={'name': 'agent/1'}).json()['data']['id']}"
+        spans = [span for name in IDS for span in shaped(SHAPES["phoenix"]["spans"], name)]
+        self.http.post(f"{self.path}/spans", json={"data": spans}).raise_for_status()
+
+    def say(self, name: str, who: str, good: bool) -> None:
+        made = shaped(SHAPES["phoenix"]["annotation"], name, who=who, kind="CODE" if who == "code" else "HUMAN")
+        made["result"]["score"] = int(good)
+        end = time.monotonic() + HANG
+        while self.http.post("span_annotations?sync=true", json={"data": [made]}).is_error:
+            assert time.monotonic() < end  # spans are stored a while after they were sent
+            time.sleep(0.1)
+
+    def given(self) -> list[dict[str, Any]]:
+        found = self.http.get(f"{self.path}/span_annotations", params={"span_ids": [*IDS], "limit": 1000}).json()[
+            "data"
+        ]
+        return [one | {"of": one["span_id"], **one["result"]} for one in found if one["annotator_kind"] == "LLM"]
+
+    def withdraw(self, who: str) -> None:
+        asked = {"identifier": who, "delete_all": True}
+        self.http.delete(f"{self.path}/span_annotations", params=asked).raise_for_status()
+
+
+class Langfuse:
+    """Its interface in memory, which now and then asks for patience."""
+
+    def __init__(self, shapes: dict[str, Any]) -> None:
+        self.shapes, self.scores, self.server = shapes, list[dict[str, Any]](), Server(self.behave)
+
+    def behave(self, number: int, body: dict[str, Any]) -> Say:
+        assert "Authorization: Basic cGstbGY6c2stbGY=" in self.server.headers[-1]  # pk-lf:sk-lf
+        if number % 7 == 2:
+            return Say(429, headers={"Retry-After": "3"})
+        if body:
+            made = {"source": "API", "subject": {"kind": "trace", "id": body["traceId"]}}
+            self.scores = [one for one in self.scores if one["id"] != body["id"]] + [body | made]
+        url, traces = urlsplit(self.server.headers[-1].split(" ")[1]), {n: shaped(self.shapes["trace"], n) for n in IDS}
+        path, asked = url.path.removeprefix("/api/public/"), dict(parse_qsl(url.query))
+        answers = {"projects": {"data": [{"id": "p1", "name": "agent/1"}]}, "scores": {"id": "s1"}}
+        answers |= {f"traces/{name}": trace for name, trace in traces.items()}
+        if path in self.shapes["paths"]:
+            found = [one for one in self.scores if one["source"] == asked.get("source")]
+            if "scores" not in path:
+                found = [trace for name, trace in traces.items() if asked.get("traceId") in (None, name)]
+            size, page = int(asked["limit"]), int(asked.get("page") or asked.get("cursor") or 1)
+            more = {"cursor": str(page + 1)} if "v2/observations" in self.shapes["paths"] else {"page": page}
+            meta = more | {"totalPages": -(-len(found) // size)} if page * size < len(found) else {}
+            answers[path] = {"data": found[::-1][(page - 1) * size : page * size], "meta": meta}
+        return Say(body=json.dumps(answers[path]).encode()) if path in answers else Say(501)
+
+    def say(self, name: str, who: str, good: bool) -> None:
+        made = shaped(self.shapes["score"], name, who=who, kind="API" if who == "code" else "ANNOTATION")
+        made |= {"value": type(made["value"])(good)} | ({"stringValue": str(good)} if "stringValue" in made else {})
+        self.scores.append(made)
+
+    def given(self) -> list[dict[str, Any]]:
+        return [one | {"of": one["traceId"], "explanation": one["comment"]} for one in self.scores if one["metadata"]]
+
+    def withdraw(self, who: str) -> None:
+        self.scores = [one for one in self.scores if one.get("authorUserId") != who]
+
+
+@pytest.fixture(params=[pytest.param("phoenix", marks=pytest.mark.slow), "langfuse", "older langfuse"])
+def tool(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    for part, name, size in ((langfuse, "PAGE", 5), (phoenix, "SPANS", 5), (phoenix, "ANNOTATIONS", 3)):
+        monkeypatch.setattr(part, name, size)
+    if request.param == "phoenix":
+        pytest.importorskip("phoenix.server")
+        settings = SHAPES["phoenix"]["settings"] | {"PHOENIX_WORKING_DIR": str(tmp_path)}
+        with served(tmp_path, "healthz", "phoenix.server.main", "serve", **settings) as base:
+            monkeypatch.setenv("PHOENIX_COLLECTOR_ENDPOINT", f"{base}/v1/traces")
+            yield Phoenix(base)
+    else:
+        made = Langfuse(SHAPES[request.param])
+        for name, value in (("HOST", made.server.base[:-3]), ("PUBLIC_KEY", "pk-lf"), ("SECRET_KEY", "sk-lf")):
+            monkeypatch.setenv(f"LANGFUSE_{name}", value)
+        yield made
+        made.server.close()
+
+
+def test_people_and_verdicts_of_a_tool(
+    tool: Any, cli: Any, judge_file: Path, server: Any, fake: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept, labels, ids = list[float](), tmp_path / "labels.jsonl", [*IDS]
+    monkeypatch.setattr(interface, "time", SimpleNamespace(sleep=slept.append))
+    queue = ("sync", type(tool).__name__.lower(), "agent/1", "-o", labels)
+    for n, name in enumerate(ids[:9]):
+        tool.say(name, "ada", n % 2 == 0)
+        tool.say(name, "ben", n % 3 == 0)
+    tool.say(ids[9], "dan", True)
+    tool.say(ids[11], "code", True)
+    told, row = cli(*queue, "--json").told, json.loads(labels.read_text().splitlines()[0])
+    assert (told["traces"], told["raters"], told["aspects"]) == (12, 3, {"good": 10})
+    assert (row["id"], row["source"], row["output"], row["group"]) == (ids[0], "Is it open?", IDS[ids[0]], "s1")
+    assert [*row["scores"]["good"]] == ["ada", "ben"] and row["why"]["good"] == ["It drags."] * 2
+    judge_file.write_text(json.dumps(json.loads(judge_file.read_text()) | SHAPES["decides"]))
+    judged = (*queue, "--judge", judge_file, "--api-base", server.base, "--json")
+    server.answer = fake.judging(lambda ask: int(ask.mark[1:]) * 8)
+    found = cli(*judged)
+    assert (found.code, found.told["judged"]["scored"], found.told["judged"]["all"]["n"]) == (0, 12, 10)
+    given = {one["of"]: one for one in tool.given()}
+    assert len(given) == len(tool.given()) == 12 and given[ids[0]]["name"] == "good"
+    about, mark = given[ids[11]]["metadata"], fingerprint(js.load(judge_file))
+    assert (about["judge"], about["score"], about["passed"], about["scale"]) == (mark, 96, True, "0..100")
+    assert about["interval"] == "88.5 to 100 (90%)" and given[ids[11]]["explanation"] == "It says r012."
+    assert given[ids[0]].get("label", "bad") == "bad" and given[ids[0]].get("value", 0) == 0
+    tool.withdraw("dan")
+    tool.say(ids[10], "cyd", True)
+    again = cli(*judged).told
+    assert (again["added"], again["withdrawn"], again["changed"]) == ([ids[10]], [ids[9]], [])
+    assert (again["judged"]["scored"], again["judged"]["since"]["n"]) == (0, 1)
+    assert set(slept) <= {3.0} and bool(slept) is isinstance(tool, Langfuse)
+    cli(*queue, "--filter", "nam=agent").refused("give NAME=VALUE", " name, ")
+    cli(*queue[:2], "another", *queue[3:]).refused("'agent/1'")

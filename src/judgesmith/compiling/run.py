@@ -34,8 +34,7 @@ READ, COMPARING = "readings", "pairwise-direct"
 OF_INFERENCE = ("batches", "batch_size", "keep")
 #: What finalists are perturbed by; minor perturbations would tell judges apart on many texts only.
 PERTURBED = ("degradation:major", "random-answer", "invariance", "attack-request", "attack-plea", "attack-system")
-#: Labels that are left where some are forgotten, at least.
-FEWEST = 8
+FEWEST = 8  # labels that are left where some are forgotten
 CRITERIA_FORMS = "write lines `name: definition`, or JSON: {name: definition}"
 
 
@@ -236,23 +235,22 @@ class CompileRun:
     def _forgetting(self, labels: Labels) -> Labels:
         if labels.kind == "preference":  # an output may stand in several comparisons, which its row has as ratings
             raise OptionError("--forget is for rows of one output; take the comparison out of the file")
-        ids = {row.id for row in labels.rows}
-        if unknown := [name for name in self.forget if name not in ids]:
+        gone = {row.id: row for row in labels.rows if row.id in self.forget}
+        if unknown := [name for name in self.forget if name not in gone]:
             raise OptionError(f"--forget {unknown[0]}: {labels.origin} has no label with this id")
-        gone = [row for row in labels.rows if row.id in self.forget]
         known = Seen(artifact.read(self.start).provenance) if self.start else Seen()
-        if learnt := [row.id for row in gone if known.knows(row.source, row.output)]:
+        if learnt := [name for name, row in gone.items() if known.knows(row.source, row.output)]:
             raise OptionError(
                 f"--start {self.start} was compiled from {learnt[0]}, and what starts from it may keep what it learnt "
                 "there; leave --start out to forget it"
             )
-        if len(labels) - len(gone) < FEWEST:
+        kept = labels.subset(i for i, row in enumerate(labels.rows) if row.id not in gone)
+        if len(kept) < FEWEST:
             raise LabelsError(f"{labels.origin}: without what --forget names, fewer than {FEWEST} labels are left")
-        kept = labels.subset(i for i, row in enumerate(labels.rows) if row.id not in self.forget)
-        account = labels.account and replace(
-            labels.account, labelled=labels.account.labelled - len(gone),
-            skipped=tuple(sorted([*labels.account.skipped, *((row.line, "it is to be forgotten") for row in gone)])),
-        )  # fmt: skip
+        if account := labels.account:
+            lines = [(row.line, "it is to be forgotten") for row in gone.values()]
+            left = account.labelled - len(gone)
+            account = replace(account, labelled=left, skipped=tuple(sorted([*account.skipped, *lines])))
         return replace(kept, account=account)
 
     def descended(self, provenance: Mapping[str, Any]) -> dict[str, Any]:

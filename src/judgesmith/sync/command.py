@@ -16,19 +16,20 @@ class Sync(Command, Reach, Limits, Json):
 
     A second run adds what is new, updates what changed and removes what was withdrawn; rows of the file that come from
     elsewhere stay. With --judge, traces without a verdict of this judge are scored, and its agreement with what people
-    said since the last sync is shown. Addresses and keys are those of the tool's own settings (MLFLOW_TRACKING_URI).
+    said since the last sync is shown. Addresses and keys are those of the tool's own settings (MLFLOW_TRACKING_URI,
+    PHOENIX_COLLECTOR_ENDPOINT and PHOENIX_API_KEY; LANGFUSE_HOST, LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY).
     Exit code 0: done; 1: some traces got no score (the next sync tries again); 2: an error.
     """
 
     panel: ClassVar[str] = "Operate"
 
-    queue: str = argument(..., "Where the traces are: mlflow, or a queue that a plug-in adds.")
-    name: str = argument(..., "MLflow: the experiment.")
+    queue: str = argument(..., "Where the traces are: langfuse, mlflow, phoenix, or a queue that a plug-in adds.")
+    name: str = argument(..., "The project; MLflow: the experiment.")
     output: Path = flag(Path("labels.jsonl"), "The file of labels.", "-o", "--output")
     judge: Path | None = flag(None, "A saved judge, whose verdicts are logged to the traces.")
     human: str | None = flag(None, "The feedback that the judge is compared with; that of its aspect.", metavar="NAME")
     only: str | None = flag(
-        None, "Only traces that the tool's own filter finds, such as \"tags.env = 'prod'\".", "--filter"
+        None, "The tool's own filter of traces: \"tags.env = 'prod'\" for MLflow, name=agent for others.", "--filter"
     )
     limit: int | None = flag(None, "Score the newest traces only.", ge=1)
 

@@ -4,6 +4,7 @@ A queue is a class that an entry point of the group `judgesmith.queues` names, m
 and a filter in the tool's own words (or None). Its methods raise OptionError where the tool cannot be reached:
 - heads(): records of all traces, newest first: `id`; people's `scores` {name: {rater: rating}}, perhaps {}; `why`
   {name: [reason]} where they gave any; `verdicts` {a judge's fingerprint: {"score", perhaps "passed" or "category"}};
+  texts where a tool lists them anyway;
 - whole(id): the same with `source`, `output` and what else a row may have; None where the trace is gone;
 - giving(judge, name): a function of an id and a Verdict, which writes the verdict to the trace under that name.
 """
@@ -54,7 +55,8 @@ class Pulled:
         """Take what the queue has now. What was taken so far stays, should it fail half-way."""
         watch.stage("traces", 0)
         for head in queue.heads():
-            self.heads[head["id"]] = head
+            texts = () if head["scores"] else ("source", "output")  # of labels alone texts are held
+            self.heads[head["id"]] = {key: value for key, value in head.items() if key not in texts}
             watch.step()
         for name in self.rows.keys() - self.heads.keys():  # gone, or only not among what a filter finds
             if (whole := queue.whole(name)) is not None:
@@ -71,7 +73,7 @@ class Pulled:
     def _take(self, name: str, queue: Any) -> None:
         old, feedback = self.rows.get(name), {k: v for k, v in self.heads[name].items() if k in ("scores", "why")}
         if old is None:
-            whole = queue.whole(name)
+            whole = self.heads[name] if self.heads[name].get("output") else queue.whole(name)
             if whole is not None and as_text(whole.get("output")) is not None:
                 self.rows[name] = {k: v for k, v in whole.items() if k != "verdicts"} | {"queue": self.origin}
                 self.added.append(name)

@@ -1,0 +1,99 @@
+"""What the queues share: a documented HTTP interface with its pages and limits, rows, and what verdicts are there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import Any, ClassVar
+from urllib.parse import parse_qs
+
+import httpx
+
+from ..datasets.exports import Export, Given, plain
+from ..errors import OptionError
+from ..programs.artifact import fingerprint
+from ..programs.judge import Judge
+from ..programs.models.masking import masked
+from ..programs.models.transport import retry_after
+from ..signatures.values import Verdict
+
+Record = dict[str, Any]
+#: Tries of a request, and seconds that are waited between two of them at most.
+TRIES, LONGEST = 6, 300.0
+#: Answers that say to come back later, and those that say that something is not there.
+LATER, MISSING = (429, 502, 503, 504), (404, 501)
+
+
+class Interface:
+    """A tool's interface, all of whose methods raise OptionError where it cannot be used. settings: the variables that
+    say where it is. filters: parameters that --filter may have. only: these. how: headers or authentication."""
+
+    tool: ClassVar[str]
+    settings: ClassVar[str]
+    filters: ClassVar[tuple[str, ...]]
+
+    def __init__(self, only: str | None, base: str, **how: Any) -> None:
+        self.only: Record = parse_qs(only or "", keep_blank_values=True)
+        if (only and not self.only) or not set(self.only) <= set(self.filters):  # a tool passes over what it lacks
+            raise OptionError(f"--filter {only}: give NAME=VALUE (more with & between) of {', '.join(self.filters)}")
+        self._base, self._http = base.rstrip("/"), httpx.Client(timeout=httpx.Timeout(60.0, connect=10.0), **how)
+
+    def call(self, method: str, path: str, **sent: Any) -> Record | None:
+        """The answer, None for what is not there. What is sent twice changes nothing more."""
+        for tried in range(1, TRIES + 1):
+            after = None
+            try:
+                answer = self._http.request(method, f"{self._base}/{path}", **sent)
+                if answer.status_code in MISSING:
+                    return None
+                if answer.is_success and isinstance(made := answer.json(), dict):
+                    return made
+                problem, again = f"HTTP {answer.status_code}: {answer.text[:500]}", answer.status_code in LATER
+                after = retry_after(answer.headers)
+            except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+                problem = str(error) or type(error).__name__
+                again = isinstance(error, httpx.ReadTimeout | httpx.ReadError | httpx.RemoteProtocolError)
+            wait = 2.0**tried if after is None else after
+            if not again or tried == TRIES or wait > LONGEST:
+                break
+            time.sleep(wait)
+        problem = " ".join(masked(problem).split())[:300]
+        raise OptionError(f"{self.tool} cannot be used; see {self.settings} ({problem})")
+
+    def pages(self, path: str, **asked: Any) -> Iterator[list[Record]]:
+        """What an answer lists, page after page, by cursors or by numbers."""
+        more: Record | None = {}
+        while more is not None:
+            answer = self.call("GET", path, params=asked | more) or {}
+            yield answer.get("data") or []
+            about = answer.get("meta") or {}
+            if cursor := answer.get("next_cursor") or about.get("cursor"):
+                more = {"cursor": cursor}
+            else:
+                more = {"page": about["page"] + 1} if about.get("page", 0) < about.get("totalPages", 0) else None
+
+
+def record(name: str, source: Any, output: Any, group: Any, given: Iterable[Given], ours: Iterable[Record]) -> Record:
+    """A trace as a record of labels. given: what people said. ours: what `said` made of verdicts."""
+    texts = {"id": name, "source": plain(source), "output": plain(output)} | ({"group": group} if group else {})
+    verdicts: dict[str, Record] = {}
+    for one in ours:
+        with suppress(TypeError, ValueError, KeyError):  # a score of somebody else
+            kept: Record = {key: one[key] for key in ("passed", "category") if key in one}
+            verdicts[str(one["judge"])] = kept | {"score": float(one["score"])}
+    return Export("", lambda _: (texts, iter(given))).record({}) | {"verdicts": verdicts}
+
+
+def about(judge: Judge) -> Record:
+    """What all verdicts of a judge have as metadata."""
+    known = {"judge": fingerprint(judge), "model": judge.lm.name, "scale": str(judge.scale)}
+    return known | ({"agreement": agreed} if (agreed := judge.stated_agreement) else {})
+
+
+def said(verdict: Verdict) -> Record:
+    """What one of them has beside that."""
+    criteria, sure = {k: c["score"] for k, c in verdict.to_dict()["criteria"].items()}, verdict.interval
+    between = sure and f"{sure.low:g} to {sure.high:g} ({sure.coverage:.0%})"
+    made = {"score": verdict.score, "passed": verdict.passed, "category": verdict.category, "interval": between}
+    return {name: value for name, value in (made | {"criteria": criteria or None}).items() if value is not None}

@@ -1,0 +1,98 @@
+"""A Langfuse project as a queue of `judgesmith sync`: scores that people annotated, and verdicts as scores.
+
+Where Langfuse is and who may use it, its own settings say: LANGFUSE_HOST (or LANGFUSE_BASE_URL), LANGFUSE_PUBLIC_KEY,
+LANGFUSE_SECRET_KEY. Its interface of observations is used, and that of traces where the server has no other.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Any
+from urllib.parse import quote
+
+from ..datasets.exports import langfuse_score
+from ..errors import OptionError
+from ..programs.judge import Judge
+from ..signatures.values import Verdict
+from .interface import Interface, Record, about, record, said
+
+KEYS = ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY")
+OBSERVATIONS, TRACES = "api/public/v2/observations", "api/public/traces"
+#: How traces are listed, and their scores: now, and by servers that know no observations.
+NOW: Any = ({"isRootObservation": True, "fields": "core,basic"}, "v3/scores", {"fields": "details,subject,annotation"})
+OLDER: Any = ({"fields": "core"}, "v2/scores", {})
+PAGE = 100
+
+
+class Project(Interface):
+    """The traces of the project that the keys are for. only: fewer, by parameters of Langfuse's interface."""
+
+    tool, settings = "Langfuse", f"LANGFUSE_HOST, {', '.join(KEYS)}"
+    filters = ("name", "userId", "sessionId", "environment", "version", "filter")
+
+    def __init__(self, name: str, only: str | None = None) -> None:
+        keys = [os.environ.get(key, "") for key in KEYS]
+        if not all(keys):
+            raise OptionError(f"Langfuse needs {' and '.join(KEYS)}, which its project settings give")
+        base = os.environ.get("LANGFUSE_BASE_URL") or os.environ.get("LANGFUSE_HOST") or "https://cloud.langfuse.com"
+        super().__init__(only, base, auth=(keys[0], keys[1]))
+        there = [one.get("name") for page in self.pages("api/public/projects") for one in page]
+        if name not in there:
+            raise OptionError(f"Langfuse's keys are not for {name!r} but for {', '.join(map(repr, there)) or 'none'}")
+        known = self.call("GET", OBSERVATIONS, params={"limit": 1}) is not None
+        self._path, self._how = (OBSERVATIONS, NOW) if known else (TRACES, OLDER)
+
+    def heads(self) -> Iterator[Record]:
+        """The traces without texts as records, newest first."""
+        for page in self.pages(self._path, limit=PAGE, **self._how[0], **self.only):
+            yield from self._records(page)
+
+    def whole(self, trace: str) -> Record | None:
+        """One trace with its texts, None where it was deleted."""
+        if self._path == OBSERVATIONS:
+            asked = self._how[0] | {"fields": "core,basic,io", "traceId": trace}
+            return next(self._records(next(self.pages(self._path, limit=PAGE, **asked))), None)
+        one = self.call("GET", f"{TRACES}/{quote(trace, safe='')}")
+        return next(self._records([one] if one else []), None)
+
+    @cached_property
+    def _scores(self) -> dict[str, list[Record]]:
+        """The scores by people and of judges of ours, by the trace or observation that they are of."""
+        found: dict[str, list[Record]] = defaultdict(list)
+        _, path, asked = self._how
+        for source in ("ANNOTATION", "API"):
+            pages = self.pages(f"api/public/{path}", source=source, limit=PAGE, **asked)
+            for one in (one for page in pages for one in page):
+                of = (one.get("subject") or {}).get("id") or one.get("observationId") or one.get("traceId")
+                if of and (source == "ANNOTATION" or "judge" in (one.get("metadata") or ())):
+                    found[of].insert(0, one)  # the newest come first
+        return found
+
+    def _records(self, page: list[Record]) -> Iterator[Record]:
+        """Of traces, or of the observations at their roots, whose scores are the traces', too."""
+        for one in page:
+            trace = one.get("traceId") or one["id"]
+            given = [score for name in {trace: 0, one["id"]: 0} for score in self._scores.get(name, ())]
+            people = (langfuse_score(score) for score in given if score["source"] == "ANNOTATION")
+            ours = (score["metadata"] for score in given if score["source"] == "API")
+            yield record(trace, one.get("input"), one.get("output"), one.get("sessionId"), people, ours)
+
+    def giving(self, judge: Judge, name: str) -> Callable[[str, Verdict], None]:
+        """What writes a verdict of this judge to a trace as a score: true or false, a category, or a number."""
+        known = about(judge)
+
+        def give(trace: str, verdict: Verdict) -> None:
+            kind, value = "NUMERIC" if verdict.category is None else "CATEGORICAL", verdict.category or verdict.score
+            if verdict.passed is not None:
+                kind, value = "BOOLEAN", int(verdict.passed)
+            made = {
+                "id": f"judgesmith-{known['judge']}-{trace}", "traceId": trace, "name": name, "value": value,
+                "dataType": kind, "comment": verdict.explanation or None, "metadata": known | said(verdict),
+            }  # fmt: skip
+            if self.call("POST", "api/public/scores", json=made) is None:
+                raise OptionError("Langfuse takes no scores; see LANGFUSE_HOST")
+
+        return give
