@@ -45,9 +45,6 @@ class Compile(Command, Aspect, Preset, Model, Rows, Json):
         "--start",
         metavar="JUDGE",
     )
-    forget: list[str] = flag(
-        [], "The id of a row to leave out, such as one whose label was withdrawn; repeatable.", metavar="ID"
-    )
     output: Path = flag(Path("judge.json"), "Where the judge is saved.", "-o", "--output")
     signal: list[str] = flag(
         [],
@@ -104,8 +101,8 @@ class Compile(Command, Aspect, Preset, Model, Rows, Json):
         share, file = _heldout(self.heldout)
         chosen["run"] |= {"heldout": share} | ({"max_calls": self.max_calls} if self.max_calls else {})
         run = CompileRun.of(
-            setup, chosen, labels=self.labels, lm=self.lm or setup.model, start=self.begin, forget=self.forget,
-            output=self.output, aspect=self.aspect, scale=self.scale, columns=self.columns, heldout_file=file,
+            setup, chosen, labels=self.labels, lm=self.lm or setup.model, start=self.begin, output=self.output,
+            aspect=self.aspect, scale=self.scale, columns=self.columns, heldout_file=file,
             library_aspect=self.library_aspect, api_base=self.api_base, registered=self.registered,
         )  # fmt: skip
         return compile_judge(run, dry_run=self.dry_run, as_json=self.as_json)

@@ -48,6 +48,7 @@ class RunOptions(JudgeInWords, CompileOptions):
     categories: tuple[str, ...] = option(
         (), "The categories' words, worst first, where they are of no known scale: bad,ok,good."
     )
+    forget: tuple[str, ...] = option((), "Leave out the rows of these ids, such as those whose label was withdrawn.")
     teacher: str | None = option(None, "A stronger model that writes the demonstrations' explanations.")
     mlflow: str | None = option(
         None,
@@ -161,7 +162,6 @@ class CompileRun:
     api_base: str | None = None
     registered: str | None = None
     start: Path | None = None
-    forget: Sequence[str] = ()
     setup: Setup = field(default_factory=Setup)
     run: RunOptions = field(default_factory=RunOptions)
     model: ModelOptions = field(default_factory=ModelOptions)
@@ -230,13 +230,13 @@ class CompileRun:
             columns=column_roles(self.columns),
             kind=self.run.kind, categories=self.run.categories,
         )  # fmt: skip
-        return self._forgetting(labels) if self.forget else labels
+        return self._forgetting(labels) if self.run.forget else labels
 
     def _forgetting(self, labels: Labels) -> Labels:
         if labels.kind == "preference":  # an output may stand in several comparisons, which its row has as ratings
             raise OptionError("--forget is for rows of one output; take the comparison out of the file")
-        gone = {row.id: row for row in labels.rows if row.id in self.forget}
-        if unknown := [name for name in self.forget if name not in gone]:
+        gone = {row.id: row for row in labels.rows if row.id in self.run.forget}
+        if unknown := [name for name in self.run.forget if name not in gone]:
             raise OptionError(f"--forget {unknown[0]}: {labels.origin} has no label with this id")
         known = Seen(artifact.read(self.start).provenance) if self.start else Seen()
         if learnt := [name for name, row in gone.items() if known.knows(row.source, row.output)]:
