@@ -215,10 +215,11 @@ def shaped(shape: Any, name: str, **words: str) -> Any:
 
 
 class Phoenix:
-    """A project of a real server: for each answer a span at the root and another below it."""
+    """A project of a real server: for each answer a span at the root and another below it. All have one user's key."""
 
     def __init__(self, base: str) -> None:
-        self.http = httpx.Client(base_url=f"{base}/v1/", timeout=HANG)
+        key = {"Authorization": f"Bearer {os.environ['PHOENIX_API_KEY']}"}
+        self.http = httpx.Client(base_url=f"{base}/v1/", timeout=HANG, headers=key)
         self.path = f"projects/{self.http.post('projects', json={'name': 'agent/1'}).json()['data']['id']}"
         spans = [span for name in IDS for span in shaped(SHAPES["phoenix"]["spans"], name)]
         self.http.post(f"{self.path}/spans", json={"data": spans}).raise_for_status()
@@ -290,6 +291,7 @@ def tool(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
         settings = SHAPES["phoenix"]["settings"] | {"PHOENIX_WORKING_DIR": str(tmp_path)}
         with served(tmp_path, "healthz", "phoenix.server.main", "serve", **settings) as base:
             monkeypatch.setenv("PHOENIX_COLLECTOR_ENDPOINT", f"{base}/v1/traces")
+            monkeypatch.setenv("PHOENIX_API_KEY", settings["PHOENIX_ADMIN_SECRET"])
             yield Phoenix(base)
     else:
         made = Langfuse(SHAPES[request.param])

@@ -81,4 +81,6 @@ def _given(one: Record) -> Given:
     result = one.get("result") or {}
     rating = result.get("label") if result.get("score") is None else result["score"]
     who = one.get("user_id") or one.get("identifier")
+    if one.get("source") == "API":  # the user is whose key a program has, which knows the person
+        who = one.get("identifier") or who
     return one.get("name"), who, rating, one.get("annotator_kind") == "HUMAN", result.get("explanation")
