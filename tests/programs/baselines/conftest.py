@@ -8,16 +8,13 @@ import pytest
 from reading_stand_ins import Copyist
 
 from judgesmith.programs.baselines import likelihood
-from judgesmith.programs.baselines.likelihood import BartScore
 
 
 @pytest.fixture
 def copyist(monkeypatch: pytest.MonkeyPatch) -> Copyist:
-    """What likelihoods are read with: GPTScore's model and BART."""
+    """What likelihoods are read with."""
     made = Copyist()
     monkeypatch.setattr(likelihood, "reader_of", lambda model, metric: made)
-    monkeypatch.setattr(BartScore, "ready", lambda self: None)
-    monkeypatch.setattr(BartScore, "logp", lambda self, before, target: made.mean(before, target))
     return made
 
 

@@ -58,7 +58,7 @@ def test_options_stand_after_a_colon() -> None:
         "model": "some/model", "of": "recall", "layer": 9, "against": "reference"
     }  # fmt: skip
     assert reference_metric("bertscore:of=recall").chosen.settings()["of"] == "recall"
-    assert reference_metric("bartscore:some/model").chosen.settings()["model"] == "some/model"
+    assert reference_metric("bertscore:some/model").chosen.settings()["model"] == "some/model"
     with pytest.raises(OptionError, match="has no option 'weight'"):
         reference_metric("bertscore:some/model,weight=1")
 
