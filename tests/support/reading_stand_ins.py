@@ -27,10 +27,6 @@ class Copyist:
         logp = np.array([-1.0 if word in before.split() else -3.0 for word in words], dtype=np.float32)
         return TokenReading(logp, logp, logp)
 
-    def mean(self, before: str, target: str) -> float:
-        """The mean of log p over a text's words after another."""
-        return sum(-1.0 if word in before.split() else -3.0 for word in target.split()) / len(target.split())
-
 
 def echoing(number: int, body: dict[str, Any]) -> Say:
     """A served model whose tokens are words, each as unlikely as it is long: log p is -.1 a letter."""

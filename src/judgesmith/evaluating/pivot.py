@@ -1,5 +1,5 @@
 """The agreement as people read it: one sentence, and tables of judges against aspects (or, of one aspect, against
-coefficients) with the best marked. The terminal, LaTeX and the page show the same tables."""
+coefficients) with the best marked. The terminal and the page show the same tables."""
 
 from __future__ import annotations
 

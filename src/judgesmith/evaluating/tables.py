@@ -1,4 +1,4 @@
-"""The agreement as tables: in a terminal, in the page, as LaTeX and markdown."""
+"""The agreement as tables: in a terminal, in the page, as markdown."""
 
 from __future__ import annotations
 
