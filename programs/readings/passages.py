@@ -155,7 +155,8 @@ class Text:
     """A row as it is read. instruction: what the system was asked to do; see `INSTRUCTIONS`.
 
     Texts are cut after `LONGEST` characters, as the 4,096 tokens of a small model's context ask for. Of a trajectory
-    what the assistant said and called is the output, and what users and tools said is given; each is cut in its middle.
+    what the assistant said and called is the output, and what users and tools said is given; where one turn is
+    judged, this turn and what came before it. Each is cut in its middle.
     """
 
     source: str
