@@ -7,9 +7,11 @@ from functools import cached_property
 from typing import Any, Literal
 
 from ... import parts
+from ...errors import ModelError
 from ...parts import option
 from ..registry import metrics
-from .compared import Against, Compared, ComparedMetric, against, needed, opening
+from .compared import Against, Compared, ComparedMetric, needed
+from .metrics import PREFIX
 
 
 @metrics.register
@@ -28,7 +30,7 @@ class BertScore(ComparedMetric):
         layer: int | None = option(
             None, "Layer whose vectors are taken; none takes the one that BERTScore's authors found best.", ge=1
         )
-        against: Against = against()
+        against: Against = option("reference", "What the output is compared with: its best reference, or the source.")
 
     def ready(self) -> None:
         self._scorer  # noqa: B018
@@ -37,8 +39,13 @@ class BertScore(ComparedMetric):
     def _scorer(self) -> Any:
         chosen: Any = self.chosen
         package = needed("bert_score", BertScore)
-        with opening(BertScore, chosen.model):
+        try:
             return package.BERTScorer(model_type=chosen.model, num_layers=chosen.layer)
+        except Exception as error:  # whatever a hub, a file or torch raises
+            why = " ".join(str(error).split())[:300] or type(error).__name__
+            raise ModelError(
+                f"{PREFIX}{self.name}: the model {chosen.model} cannot be fetched or opened: {why}"
+            ) from None
 
     def values(self, rows: Sequence[Compared]) -> list[float]:
         chosen: Any = self.chosen

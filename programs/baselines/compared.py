@@ -5,23 +5,16 @@ from __future__ import annotations
 import importlib
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import islice
 from typing import Any, ClassVar, Literal
 
-from ...errors import CallError, MissingExtraError, ModelError, OptionError
-from ...parts import option
+from ...errors import CallError, MissingExtraError, OptionError
 from ...signatures.values import Verdict
 from .metrics import PREFIX, Metric, cell, output_of
 
 Against = Literal["reference", "source"]
 #: An output, and the texts that it is compared with: one list for each of the metric's `needs`, none of them empty.
 Compared = tuple[str, list[list[str]]]
-
-
-def against() -> Any:
-    """The option that says what outputs are compared with."""
-    return option("reference", "What the output is compared with: its best reference, or the source.")
 
 
 class ComparedMetric(Metric):
@@ -109,13 +102,3 @@ def needed(module: str, metric: type[Metric]) -> Any:
     except ImportError as error:
         command = f"pip install 'judgesmith[{metric.extra}]'"
         raise MissingExtraError(f"{PREFIX}{metric.name} needs a package ({error}): {command}") from None
-
-
-@contextmanager
-def opening(metric: type[Metric], model: str) -> Iterator[None]:
-    """Whatever goes wrong while a model is fetched or opened (at the hub, in torch) as a ModelError."""
-    try:
-        yield
-    except Exception as error:
-        reason = " ".join(str(error).split())[:300] or type(error).__name__
-        raise ModelError(f"{PREFIX}{metric.name}: the model {model} cannot be fetched or opened: {reason}") from None

@@ -75,7 +75,7 @@ class Interface:
 
 
 def record(name: str, source: Any, output: Any, group: Any, given: Iterable[Given], ours: Iterable[Record]) -> Record:
-    """A trace as a record of labels. given: what people said. ours: what `said` made of verdicts."""
+    """A trace as a record of labels. given: what people said. ours: what `about_verdict` made of verdicts."""
     texts = {"id": name, "source": plain(source), "output": plain(output)} | ({"group": group} if group else {})
     verdicts: dict[str, Record] = {}
     for one in ours:
@@ -85,14 +85,14 @@ def record(name: str, source: Any, output: Any, group: Any, given: Iterable[Give
     return Export("", lambda _: (texts, iter(given))).record({}) | {"verdicts": verdicts}
 
 
-def about(judge: Judge) -> Record:
+def about_judge(judge: Judge) -> Record:
     """What all verdicts of a judge have as metadata."""
     known = {"judge": fingerprint(judge), "model": judge.lm.name, "scale": str(judge.scale)}
     return known | ({"agreement": agreed} if (agreed := judge.stated_agreement) else {})
 
 
-def said(verdict: Verdict) -> Record:
-    """What one of them has beside that."""
+def about_verdict(verdict: Verdict) -> Record:
+    """What the metadata of one of them have beside that."""
     criteria, sure = {k: c["score"] for k, c in verdict.to_dict()["criteria"].items()}, verdict.interval
     between = sure and f"{sure.low:g} to {sure.high:g} ({sure.coverage:.0%})"
     made = {"score": verdict.score, "passed": verdict.passed, "category": verdict.category, "interval": between}

@@ -17,7 +17,7 @@ from ..datasets.exports import langfuse_score
 from ..errors import OptionError
 from ..programs.judge import Judge
 from ..signatures.values import Verdict
-from .interface import Interface, Record, about, record, said
+from .interface import Interface, Record, about_judge, about_verdict, record
 
 KEYS = ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY")
 OBSERVATIONS, TRACES = "api/public/v2/observations", "api/public/traces"
@@ -61,15 +61,15 @@ class Project(Interface):
     @cached_property
     def _scores(self) -> dict[str, list[Record]]:
         """The scores by people and of judges of ours, by the trace or observation that they are of."""
-        found: dict[str, list[Record]] = defaultdict(list)
+        scores: dict[str, list[Record]] = defaultdict(list)
         _, path, asked = self._how
         for source in ("ANNOTATION", "API"):
             pages = self.pages(f"api/public/{path}", source=source, limit=PAGE, **asked)
             for one in (one for page in pages for one in page):
                 of = (one.get("subject") or {}).get("id") or one.get("observationId") or one.get("traceId")
                 if of and (source == "ANNOTATION" or "judge" in (one.get("metadata") or ())):
-                    found[of].insert(0, one)  # the newest come first
-        return found
+                    scores[of].insert(0, one)  # the newest come first
+        return scores
 
     def _records(self, page: list[Record]) -> Iterator[Record]:
         """Of traces, or of the observations at their roots, whose scores are the traces', too."""
@@ -82,7 +82,7 @@ class Project(Interface):
 
     def giving(self, judge: Judge, name: str) -> Callable[[str, Verdict], None]:
         """What writes a verdict of this judge to a trace as a score: true or false, a category, or a number."""
-        known = about(judge)
+        known = about_judge(judge)
 
         def give(trace: str, verdict: Verdict) -> None:
             kind, value = "NUMERIC" if verdict.category is None else "CATEGORICAL", verdict.category or verdict.score
@@ -90,7 +90,7 @@ class Project(Interface):
                 kind, value = "BOOLEAN", int(verdict.passed)
             made = {
                 "id": f"judgesmith-{known['judge']}-{trace}", "traceId": trace, "name": name, "value": value,
-                "dataType": kind, "comment": verdict.explanation or None, "metadata": known | said(verdict),
+                "dataType": kind, "comment": verdict.explanation or None, "metadata": known | about_verdict(verdict),
             }  # fmt: skip
             if self.call("POST", "api/public/scores", json=made) is None:
                 raise OptionError("Langfuse takes no scores; see LANGFUSE_HOST")

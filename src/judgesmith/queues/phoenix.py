@@ -13,7 +13,7 @@ from ..datasets.exports import Given
 from ..errors import OptionError
 from ..programs.judge import Judge
 from ..signatures.values import Verdict
-from .interface import Interface, Record, about, record, said
+from .interface import Interface, Record, about_judge, about_verdict, record
 
 #: Spans and annotations of a page; a span has its texts with it.
 SPANS, ANNOTATIONS = 100, 1000
@@ -44,10 +44,10 @@ class Project(Interface):
 
     def whole(self, span: str) -> Record | None:
         """One span, None where it was deleted."""
-        found = next(self.pages(f"{self._project}/spans", limit=1, span_id=span))
-        if any(one["context"]["span_id"] != span for one in found):
+        spans = next(self.pages(f"{self._project}/spans", limit=1, span_id=span))
+        if any(one["context"]["span_id"] != span for one in spans):
             raise OptionError("this Phoenix does not look spans up by their ids; take a newer version of it")
-        return next(self._records(found), None)
+        return next(self._records(spans), None)
 
     def _records(self, page: list[Record]) -> Iterator[Record]:
         given: dict[str, list[Record]] = {span["context"]["span_id"]: [] for span in page}
@@ -63,13 +63,13 @@ class Project(Interface):
 
     def giving(self, judge: Judge, name: str) -> Callable[[str, Verdict], None]:
         """What writes a verdict of this judge to a span, in place of an earlier one of this very judge."""
-        known = about(judge)
+        known = about_judge(judge)
 
         def give(span: str, verdict: Verdict) -> None:
             result = {"score": verdict.score, "label": verdict.category, "explanation": verdict.explanation or None}
             made = {
                 "span_id": span, "name": name, "annotator_kind": "LLM", "identifier": f"judgesmith:{known['judge']}",
-                "result": result, "metadata": known | said(verdict),
+                "result": result, "metadata": known | about_verdict(verdict),
             }  # fmt: skip
             if self.call("POST", "v1/span_annotations", params={"sync": True}, json={"data": [made]}) is None:
                 raise OptionError(f"Phoenix has no span {span} any more")

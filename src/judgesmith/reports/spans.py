@@ -152,20 +152,20 @@ def _row(data: Scored, i: int, texts: dict[str, int], named: set[str], axis: Spa
 
 def _turns(output: str, errors: Sequence[ErrorSpan]) -> list[dict[str, Any]]:
     """The turns of a trajectory, results inside their calls; any other output is one turn without a beginning."""
-    found = starts(output)
-    begins, body, place = {begin: body for begin, body, _ in found} or {0: 0}, 0, 0
+    begun = starts(output)
+    begins, body, place = {begin: body for begin, body, _ in begun} or {0: 0}, 0, 0
     parts: list[tuple[list[dict[str, Any]], list[dict[str, Any]]]] = []
     for piece in pieces(output, errors, [*begins, *begins.values()]):
         if place in begins:
             body = begins[place]
             parts.append(([], []))
-        words = piece.text.replace("\n  ", "\n") if found else piece.text
+        words = piece.text.replace("\n  ", "\n") if begun else piece.text
         parts[-1][place >= body].append(_piece(piece._replace(text=words)))
         place += len(piece.text)
     # How a turn begins stands in its summary, and beside its words only where an error is marked in it.
     shown = [[*(head if any(one["covering"] for one in head) else []), *words] for head, words in parts]
-    run = Trajectory(tuple(turn for *_, turn in found))
-    return _folds(run, shown) if found else [{"class": "", "pieces": one} for one in shown]
+    run = Trajectory(tuple(turn for *_, turn in begun))
+    return _folds(run, shown) if begun else [{"class": "", "pieces": one} for one in shown]
 
 
 def _folds(run: Trajectory, parts: Sequence[list[dict[str, Any]]]) -> list[dict[str, Any]]:

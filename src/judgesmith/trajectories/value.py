@@ -108,13 +108,13 @@ class Trajectory:
     @property
     def answers(self) -> dict[int, int]:
         """The place of a call, from 0, and that of its result, which has the call's name and number."""
-        found, waiting = dict[int, int](), dict[tuple[str, str], int]()
+        answers, waiting = dict[int, int](), dict[tuple[str, str], int]()
         for place, turn in enumerate(self.turns):
             if turn.kind == "call":
                 waiting[turn.name, turn.number] = place
             elif turn.kind == "result" and (turn.name, turn.number) in waiting:
-                found[waiting.pop((turn.name, turn.number))] = place
-        return found
+                answers[waiting.pop((turn.name, turn.number))] = place
+        return answers
 
     @property
     def final(self) -> str:
