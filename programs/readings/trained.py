@@ -18,7 +18,7 @@ from .bindings.embedded_reader import EmbeddedReader
 from .bindings.opening import open_adapted
 from .experience import read_experience
 from .head import LinearHead, Readings
-from .passages import INSTRUCTIONS, Piece, Text
+from .passages import INSTRUCTIONS, LONGEST, Piece, Text
 
 NAME, BASE = "judgesmith-135m", "local/smollm2-135m"
 #: The layer whose states are read, and how many tokens of a source, a context, a reference and an output are, as it was
@@ -61,7 +61,7 @@ def _prompt(reader: EmbeddedReader, text: Text, aspect: str) -> tuple[list[int],
     """The tokens before the output, of it, and after it."""
     asked = next((task for task, asks in INSTRUCTIONS.items() if asks == text.instruction), "")
     what = _TASKS.get(asked, "an answer to an instruction")
-    before = _tokens(reader, f"Is this {what} good? Aspect: {aspect.replace('_', ' ')}.\n")
+    before = _tokens(reader, f"Is this {what} good? Aspect: {aspect[:200].replace('_', ' ')}.\n")
     parts = (
         ("Source", text.source, SOURCE),
         ("Context", text.context, CONTEXT),
@@ -75,7 +75,8 @@ def _prompt(reader: EmbeddedReader, text: Text, aspect: str) -> tuple[list[int],
 
 
 def _tokens(reader: EmbeddedReader, text: str) -> list[int]:
-    return reader.tokens(Piece(text))
+    """A text's tokens; of a very long one those of its ends, more than are read."""
+    return reader.tokens(Piece(text if len(text) <= 2 * LONGEST else text[:LONGEST] + text[-LONGEST:]))
 
 
 def _cut(tokens: list[int], most: int) -> list[int]:

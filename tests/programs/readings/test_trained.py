@@ -46,6 +46,8 @@ def test_it_tells_good_from_bad(aspect: str) -> None:
     )
     assert good > wrong + 20
     assert -100 < long < good
+    book = Text(SOURCE * 20_000, GOOD, "c " * 5_000, asked, "r " * 5_000)
+    assert -100 < trained.trained_score(book, "a" * 5_000) < 200  # cut to what the model takes
 
 
 @pytest.fixture
