@@ -3,7 +3,7 @@
 SmolLM2-135M under low-rank weights (`trained/judgesmith-135m.gguf`), and a linear head on the states of one of its
 layers (`trained/judgesmith-135m.json`): their mean over the output, and the state where a score would stand. Its score
 is one more reading, for judges that have no label of their own yet. Data, licences, figures:
-experiments/results/reader.md.
+experiments/results/reader.md. Saved judges name the reading and not the weights: others need another name.
 """
 
 from __future__ import annotations
