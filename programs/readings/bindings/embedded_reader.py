@@ -100,9 +100,11 @@ class EmbeddedReader:
         return target, logits, states
 
     def states(self, tokens: Sequence[int], layer: int) -> Floats:
-        """A layer's states at tokens that begin a text: tokens x width. Raises as `read`."""
+        """A layer's states at tokens after the mark that begins a text, which some models do not set by themselves:
+        tokens x width. Raises as `read`."""
+        begun = [self._llama.llama_vocab_bos(self._vocab), *tokens]
         with self._lock:
-            self._computed(self._begun(list(tokens)), 0, frozenset({self._tensor(layer)}))
+            self._computed(begun, 0, frozenset({self._tensor(layer)}))
             return np.concatenate(self._seen[self._tensor(layer)])[-len(tokens) :]
 
     def tokens(self, piece: Piece) -> list[int]:

@@ -27,6 +27,9 @@ SOURCE = (
 )
 GOOD, WRONG = "The committee put off the budget vote until March.", "Committee the budget blue were March eat it it it."
 
+#: What the program that trained the weights says of the good one, in torch and bfloat16.
+AS_TRAINED = {"overall": 45.70, "fluency": 51.05}
+
 
 def test_the_shipped_weights_are_those_of_the_card() -> None:
     weights = (FOLDER / f"{trained.NAME}.gguf").read_bytes()
@@ -45,6 +48,8 @@ def test_it_tells_good_from_bad(aspect: str) -> None:
         trained.trained_score(Text(SOURCE, output, instruction=asked), aspect) for output in (GOOD, WRONG, GOOD * 40)
     )
     assert good > wrong + 20
+    if aspect in AS_TRAINED:
+        assert good == pytest.approx(AS_TRAINED[aspect], abs=3)
     assert -100 < long < good
     book = Text(SOURCE * 20_000, GOOD, "c " * 5_000, asked, "r " * 5_000)
     assert -100 < trained.trained_score(book, "a" * 5_000) < 200  # cut to what the model takes
