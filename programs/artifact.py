@@ -280,6 +280,13 @@ def fingerprint(judge: Judge) -> str:
     return digest(_identity(_dump(judge)))
 
 
+def about_judge(judge: Judge) -> dict[str, str]:
+    """What a tool that keeps a verdict is given with it: the judge's fingerprint, its model and scale, and the
+    agreement with people that its file states."""
+    known = {"judge": fingerprint(judge), "model": judge.lm.name, "scale": str(judge.scale)}
+    return known | ({"agreement": agreed} if (agreed := judge.stated_agreement) else {})
+
+
 def identity_of(artifact: Artifact) -> Any:
     """What the fingerprint of the judge in a file is made from: everything but its provenance, with every option."""
     return _identity(_dump(build(artifact)) | {"lm": to_jsonable_python(artifact.lm)})

@@ -183,6 +183,9 @@ class ScoreInterval:
     coverage: Number
     error: Number
 
+    def __str__(self) -> str:
+        return f"{self.low:g} to {self.high:g} ({self.coverage:.0%})"
+
 
 class Verdict(BaseModel):
     """What a judge says of one output: a pydantic model, whose JSON has null for an absent number. Return it from

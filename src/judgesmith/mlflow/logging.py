@@ -287,15 +287,9 @@ def mlflow_scorer(
 
 
 def about_judge(entities: Any, judge: Judge, name: str) -> dict[str, Any]:
-    """What all feedback of a judge has: its name, the model as its source, and as metadata the judge's fingerprint, the
-    scale, and the agreement with people that the judge's file states."""
-    about = {"judge": artifact.fingerprint(judge), "model": judge.lm.name, "scale": str(judge.scale)}
+    """What all feedback of a judge has: its name, the model as its source, and metadata."""
     source = entities.AssessmentSource(source_type="LLM_JUDGE", source_id=judge.lm.name)
-    return {
-        "name": name,
-        "source": source,
-        "metadata": about | ({"agreement": agreed} if (agreed := judge.stated_agreement) else {}),
-    }
+    return {"name": name, "source": source, "metadata": artifact.about_judge(judge)}
 
 
 def feedback(entities: Any, about: Mapping[str, Any], verdict: Verdict) -> Any:

@@ -70,8 +70,8 @@ class Experiment:
             decided = verdict.category if verdict.passed is None else verdict.passed
             made.value = made.value if decided is None else decided
             made.metadata["score"] = repr(verdict.score)
-            if (sure := verdict.interval) is not None:
-                made.metadata["interval"] = f"{sure.low:g} to {sure.high:g} ({sure.coverage:.0%})"
+            if verdict.interval is not None:
+                made.metadata["interval"] = str(verdict.interval)
             _asked(lambda: self._mlflow.log_assessment(trace, made))
 
         return give

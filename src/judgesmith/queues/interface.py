@@ -1,4 +1,4 @@
-"""What the queues share: a documented HTTP interface with its pages and limits, rows, and what verdicts are there."""
+"""What the queues share: an HTTP interface with its pages and limits, traces as rows, and the metadata of verdicts."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ import httpx
 
 from ..datasets.exports import Export, Given, plain
 from ..errors import OptionError
-from ..programs.artifact import fingerprint
-from ..programs.judge import Judge
 from ..programs.models.masking import masked
 from ..programs.models.transport import retry_after
 from ..signatures.values import Verdict
@@ -40,7 +38,7 @@ class Interface:
         self._base, self._http = base.rstrip("/"), httpx.Client(timeout=httpx.Timeout(60.0, connect=10.0), **how)
 
     def call(self, method: str, path: str, **sent: Any) -> Record | None:
-        """The answer, None for what is not there. What is sent twice changes nothing more."""
+        """The answer, None for what is not there. A request may be sent again, so it has to be idempotent."""
         for tried in range(1, TRIES + 1):
             after = None
             try:
@@ -85,15 +83,9 @@ def record(name: str, source: Any, output: Any, group: Any, given: Iterable[Give
     return Export("", lambda _: (texts, iter(given))).record({}) | {"verdicts": verdicts}
 
 
-def about_judge(judge: Judge) -> Record:
-    """What all verdicts of a judge have as metadata."""
-    known = {"judge": fingerprint(judge), "model": judge.lm.name, "scale": str(judge.scale)}
-    return known | ({"agreement": agreed} if (agreed := judge.stated_agreement) else {})
-
-
 def about_verdict(verdict: Verdict) -> Record:
-    """What the metadata of one of them have beside that."""
-    criteria, sure = {k: c["score"] for k, c in verdict.to_dict()["criteria"].items()}, verdict.interval
-    between = sure and f"{sure.low:g} to {sure.high:g} ({sure.coverage:.0%})"
+    """What a verdict's metadata have beside what `about_judge` says of its judge."""
+    criteria = {k: c["score"] for k, c in verdict.to_dict()["criteria"].items()}
+    between = None if verdict.interval is None else str(verdict.interval)
     made = {"score": verdict.score, "passed": verdict.passed, "category": verdict.category, "interval": between}
     return {name: value for name, value in (made | {"criteria": criteria or None}).items() if value is not None}

@@ -15,9 +15,10 @@ from urllib.parse import quote
 
 from ..datasets.exports import langfuse_score
 from ..errors import OptionError
+from ..programs.artifact import about_judge
 from ..programs.judge import Judge
 from ..signatures.values import Verdict
-from .interface import Interface, Record, about_judge, about_verdict, record
+from .interface import Interface, Record, about_verdict, record
 
 KEYS = ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY")
 OBSERVATIONS, TRACES = "api/public/v2/observations", "api/public/traces"

@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator
 
 from ..datasets.exports import Given
 from ..errors import OptionError
+from ..programs.artifact import about_judge
 from ..programs.judge import Judge
 from ..signatures.values import Verdict
-from .interface import Interface, Record, about_judge, about_verdict, record
+from .interface import Interface, Record, about_verdict, record
 
 #: Spans and annotations of a page; a span has its texts with it.
 SPANS, ANNOTATIONS = 100, 1000
