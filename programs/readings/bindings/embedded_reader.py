@@ -104,7 +104,7 @@ class EmbeddedReader:
         tokens x width. Raises as `read`."""
         begun = [self._llama.llama_vocab_bos(self._vocab), *tokens]
         with self._lock:
-            self._computed(begun, 0, frozenset({self._tensor(layer)}))
+            self._computed(begun, 0, frozenset({self._tensor(layer)}), logits=False)
             return np.concatenate(self._seen[self._tensor(layer)])[-len(tokens) :]
 
     def tokens(self, piece: Piece) -> list[int]:
@@ -162,28 +162,30 @@ class EmbeddedReader:
         self._seen.setdefault(name, []).append(self._llama.values(tensor, self._width))
         return True
 
-    def _computed(self, tokens: list[int], start: int, wanted: frozenset[str]) -> Floats:
-        """Logits from position `start` on, computing only what no sequence holds. Needs the lock."""
+    def _computed(self, tokens: list[int], start: int, wanted: frozenset[str], *, logits: bool = True) -> Floats:
+        """Logits from position `start` on, or none where only the wanted states are asked for, computing only what no
+        sequence holds. Needs the lock."""
         self._open()
         if len(tokens) > self.context:
             raise OptionError(f"{len(tokens)} tokens are more than the {self.context} that {self.name} reads at once")
         sequence, done = self._sequence(tokens, start)
         self._seen = {}
         self._layers_wanted = wanted
-        logits = []
+        rows: list[Floats] = []
         size = self._llama.llama_n_batch(self._ctx)
         self._kept[sequence] = []  # if a step fails, what the sequence holds is not known
         # What stands before `start` goes first, so that in the rest every token is wanted, and states and logits agree.
         cuts = [*range(done, start, size), *range(max(done, start), len(tokens), size), len(tokens)]
         for first, end in itertools.pairwise(cuts):
             self._layers_wanted = wanted if first >= start else frozenset()
-            self._decode(tokens[first:end], first, sequence, output=first >= start)
-            if first >= start:
-                rows = [self._llama.llama_get_logits_ith(self._ctx, i) for i in range(end - first)]
-                logits += [np.ctypeslib.as_array(row, (self._words,)).copy() for row in rows]
+            output = logits and first >= start
+            self._decode(tokens[first:end], first, sequence, output=output)
+            if output:
+                given = [self._llama.llama_get_logits_ith(self._ctx, i) for i in range(end - first)]
+                rows += [np.ctypeslib.as_array(row, (self._words,)).copy() for row in given]
         self._kept[sequence] = tokens
         self.computed += len(tokens) - done
-        return np.stack(logits)
+        return np.stack(rows) if rows else np.empty((0, self._words), np.float32)
 
     def _decode(self, tokens: list[int], first: int, sequence: int, *, output: bool) -> None:
         count = len(tokens)
