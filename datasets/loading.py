@@ -35,6 +35,7 @@ _FORMATS |= dict.fromkeys(SHEETS, "sheet")
 _SCORED = {"judge_score", "judge_id", "judge"}  # columns of a CSV that `judgesmith score` wrote
 #: Before the aspects whose mean is the score.
 MEAN = "mean:"
+FEWEST = 8  # labels that can be learnt from, and measured on
 _HEAD = 1000  # records that decide which columns a streamed file has
 
 
@@ -44,7 +45,7 @@ def read_labels(
     aspect: str | None = None,
     scale: tuple[float, float] | None = None,
     columns: Mapping[str, Any] | None = None,
-    min_rows: int = 8,
+    min_rows: int = FEWEST,
     limit: int | None = None,
     kind: Kind | None = None,
     categories: Sequence[str] = (),

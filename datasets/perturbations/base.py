@@ -151,10 +151,12 @@ class Perturbation:
             raise Unperturbable("there is no text of another document")
         if "wrong" in self.needs and not (material.own.wrong or "").strip():
             raise Unperturbable("the data has no wrong ending for it (column wrong)")
-        if "trajectory" in self.needs and not Trajectory.read(material.own.text).calls:
-            raise Unperturbable("it is no trajectory with calls of tools")
-        if "trajectory" in self.needs and Trajectory.read(material.own.text).judged is not None:
-            raise Unperturbable("one of its turns is judged, which a change elsewhere need not concern")
+        if "trajectory" in self.needs:
+            run = Trajectory.read(material.own.text)
+            if not run.calls:
+                raise Unperturbable("it is no trajectory with calls of tools")
+            if run.judged is not None:
+                raise Unperturbable("one of its turns is judged, which a change elsewhere need not concern")
 
 
 # Texts in parts ------------------------------------------------------------------------------------------------------

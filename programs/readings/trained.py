@@ -21,8 +21,8 @@ from .head import LinearHead, Readings
 from .passages import INSTRUCTIONS, LONGEST, Piece, Text
 
 NAME, BASE = "judgesmith-135m", "local/smollm2-135m"
-#: The layer whose states are read, and how many tokens of a source, a context, a reference and an output are, as it was
-#: trained; longer texts lose their middle.
+#: The layer whose states are read, and the most tokens of a source, a context, a reference and an output that are read,
+#: as in training; longer texts lose their middle.
 LAYER, SOURCE, CONTEXT, REFERENCE, OUTPUT = 22, 200, 120, 90, 180
 #: What an output of a task is called.
 _TASKS = {
@@ -75,7 +75,7 @@ def _prompt(reader: EmbeddedReader, text: Text, aspect: str) -> tuple[list[int],
 
 
 def _tokens(reader: EmbeddedReader, text: str) -> list[int]:
-    """A text's tokens; of a very long one those of its ends, more than are read."""
+    """A text's tokens; of a very long text only those of its two ends, which are more than are read."""
     return reader.tokens(Piece(text if len(text) <= 2 * LONGEST else text[:LONGEST] + text[-LONGEST:]))
 
 

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from ..datasets.loading import read_labels
+from ..datasets.loading import FEWEST, read_labels
 from ..datasets.marks import Kind
 from ..datasets.records import Labels
 from ..errors import LabelsError, OptionError
@@ -34,7 +34,6 @@ READ, COMPARING = "readings", "pairwise-direct"
 OF_INFERENCE = ("batches", "batch_size", "keep")
 #: What finalists are perturbed by; minor perturbations would tell judges apart on many texts only.
 PERTURBED = ("degradation:major", "random-answer", "invariance", "attack-request", "attack-plea", "attack-system")
-FEWEST = 8  # labels that are left where some are forgotten
 CRITERIA_FORMS = "write lines `name: definition`, or JSON: {name: definition}"
 
 

@@ -170,10 +170,8 @@ def _turns(output: str, errors: Sequence[ErrorSpan]) -> list[dict[str, Any]]:
 
 def _folds(run: Trajectory, parts: Sequence[list[dict[str, Any]]]) -> list[dict[str, Any]]:
     """Turns that can be folded. Open are the final answer, short ones, and those in which an error is marked."""
-    failed, last = (
-        set(run.errors),
-        max((i for i, turn in enumerate(run.turns) if turn.speaker == "Assistant"), default=0),
-    )
+    failed = set(run.errors)
+    last = max((i for i, turn in enumerate(run.turns) if turn.speaker == "Assistant"), default=0)
     made: list[dict[str, Any]] = [
         {"class": turn_class(turn.head), "number": i + 1, "head": replace(turn, error=False, judged=False).head,
          "failed": turn in failed, "judged": turn.judged, "pieces": parts[i], "inside": [],
