@@ -101,9 +101,13 @@ def read_labels(
 
 
 def read_outputs(
-    source: Source, *, columns: Mapping[str, Any] | None = None, limit: int | None = None, also: Sequence[str] = (),
+    source: Source,
+    *,
+    columns: Mapping[str, Any] | None = None,
+    limit: int | None = None,
+    also: Sequence[str] = (),
     texts_needed: bool = True,
-) -> Outputs:  # fmt: skip
+) -> Outputs:
     """What `read_labels` reads, with the outputs that have no rating: for every command that has a use for these. also:
     columns with further ratings. texts_needed: whether a file of ids and ratings will not do. Raises LabelsError."""
     table = open_table(source)
@@ -160,9 +164,16 @@ def _mean_of(read: Sequence[Labels], min_rows: int) -> Labels:
         columns={**first.account.columns, "score": columns},
     )
     return replace(
-        first, rows=rows, aspect=OVERALL, warnings=(note, *warnings), kind="score", categories=(), levels=(),
-        scale_given=all(one.scale_given for one in read), account=account,
-    )  # fmt: skip
+        first,
+        rows=rows,
+        aspect=OVERALL,
+        warnings=(note, *warnings),
+        kind="score",
+        categories=(),
+        levels=(),
+        scale_given=all(one.scale_given for one in read),
+        account=account,
+    )
 
 
 def iter_rows(source: Source, *, columns: Mapping[str, str] | None = None) -> Iterator[tuple[Row, Record]]:

@@ -108,8 +108,10 @@ class Marks:
         if word in self.values:
             return self.values[word]
         if _DATE.fullmatch(word):
-            raise ValueError(f"{_cut(cell)} is a date, perhaps a rating such as 4/5 that a spreadsheet took for one; "
-                             "format the column as text and type it again")  # fmt: skip
+            raise ValueError(
+                f"{_cut(cell)} is a date, perhaps a rating such as 4/5 that a spreadsheet took for one; "
+                "format the column as text and type it again"
+            )
         known = ", ".join(self.names or list(self.values)[:8])
         raise ValueError(f"{_cut(cell)} is not one of {known}; correct it, or give all words with --categories")
 

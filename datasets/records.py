@@ -242,10 +242,17 @@ class Columns:
 
     @classmethod
     def find(
-        cls, names: Sequence[str], origin: str, *, chosen: Mapping[str, Any] | None = None, aspect: str | None = None,
-        scores_needed: bool = True, texts_needed: bool = True, also: Sequence[str] = (),
+        cls,
+        names: Sequence[str],
+        origin: str,
+        *,
+        chosen: Mapping[str, Any] | None = None,
+        aspect: str | None = None,
+        scores_needed: bool = True,
+        texts_needed: bool = True,
+        also: Sequence[str] = (),
         records: Sequence[Mapping[str, Any]] = (),
-    ) -> Columns:  # fmt: skip
+    ) -> Columns:
         """Give the columns `names` their roles; `chosen` (role -> column, of rater_score several) goes before every
         guess. records: by their texts and ratings columns are found whose names are no role's. also: columns with
         further ratings, each an aspect of its own name.
@@ -338,9 +345,22 @@ class Columns:
         # Without a source the text itself is the document: a line number would join rows of unrelated files.
         doc_id = doc_id or source_key(read.source or output or row_id)
         row = Row(
-            row_id, output, read.source, read.context, read.reference, system, doc_id, group or doc_id, scores, ratings,
-            line, raters, chosen_by == "suggest", record, self._comments(record, scores),
-        )  # fmt: skip
+            row_id,
+            output,
+            read.source,
+            read.context,
+            read.reference,
+            system,
+            doc_id,
+            group or doc_id,
+            scores,
+            ratings,
+            line,
+            raters,
+            chosen_by == "suggest",
+            record,
+            self._comments(record, scores),
+        )
         return row, problems
 
     def _comments(self, record: Mapping[str, Any], aspects: Iterable[str]) -> dict[str, tuple[str, ...]]:

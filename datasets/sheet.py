@@ -131,8 +131,10 @@ class Sheet:
         roles = self._roles(aspect, categories)
         parsed = [roles.row(record, line) for record, line in zip(self.records, self.lines, strict=True)]
         if self.pairs is not None:  # what is written of two outputs speaks for the better one
-            parsed = [(row if max(row.scores.values(), default=0) > 0.5 else replace(row, comments={}), reasons)
-                      for row, reasons in parsed]  # fmt: skip
+            parsed = [
+                (row if max(row.scores.values(), default=0) > 0.5 else replace(row, comments={}), reasons)
+                for row, reasons in parsed
+            ]
         aspect = self._aspect(parsed, aspect)
         rows = self._rows(parsed, roles, aspect)
         marks, column = roles.marks.get(aspect, Marks()), roles.column_of(aspect)
@@ -160,9 +162,17 @@ class Sheet:
         warnings += [*merged.warnings(rows, self.origin), *_conflicts(self.origin, rows, aspect, (high - low) / 2)]
         kind, names, levels = ("preference", (), ()) if self.pairs else self._kind(marks, scale, values)
         return Labels(
-            merged.applied(rows), aspect, (float(low), float(high)), given is not None, self.origin, tuple(warnings),
-            kind, names, levels, self._account(roles, aspect, where),
-        )  # fmt: skip
+            merged.applied(rows),
+            aspect,
+            (float(low), float(high)),
+            given is not None,
+            self.origin,
+            tuple(warnings),
+            kind,
+            names,
+            levels,
+            self._account(roles, aspect, where),
+        )
 
     def _roles(self, aspect: str | None, categories: Sequence[str]) -> Columns:
         if not self.records:
@@ -240,9 +250,14 @@ class Sheet:
         be read, too."""
         self._fail(self.problems)
         found = Columns.find(
-            self.names, self.origin, chosen=self._chosen(), scores_needed=False, texts_needed=texts_needed, also=also,
+            self.names,
+            self.origin,
+            chosen=self._chosen(),
+            scores_needed=False,
+            texts_needed=texts_needed,
+            also=also,
             records=self.records,
-        )  # fmt: skip
+        )
         roles = found.reading(self.records)
         parsed = [roles.row(record, line) for record, line in zip(self.records, self.lines, strict=True)]
         problems: dict[str, str] = {}

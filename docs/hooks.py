@@ -7,8 +7,6 @@ GitHub follows them; here they are turned into links of the site. Notebooks beco
 import json
 import posixpath
 import re
-import shutil
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -61,22 +59,13 @@ def notebook(path: Path) -> str:
 
 @event_priority(100)
 def on_config(config: Any) -> Any:
-    """Shows the API reference a tree in which the rooms are packages of judgesmith, as they are once installed."""
-    tree = Path(tempfile.mkdtemp(prefix="judgesmith-docs-"))
-    package = tree / "judgesmith"
-    package.mkdir()
-    for path in [ROOT / room for room in ("signatures", "programs", "optimizers", "datasets", "experiments")]:
-        (package / path.name).symlink_to(path)
-    for path in (ROOT / "src/judgesmith").iterdir():
-        (package / path.name).symlink_to(path)
-    config.plugins["mkdocstrings"].config.handlers["python"]["paths"] = [str(tree)]
-    config.extra["tree"] = str(tree)
+    """Point the API reference at the package."""
+    config.plugins["mkdocstrings"].config.handlers["python"]["paths"] = [str(ROOT / "src")]
     return config
 
 
 def on_post_build(config: Any) -> None:
     """Refuses a page that would load anything from another place: readers may be offline, or watched."""
-    shutil.rmtree(config.extra["tree"])
     for page in Path(config.site_dir).rglob("*.html"):
         if match := LOADED.search(page.read_text(encoding="utf-8")):
             raise PluginError(f"{page.name} loads {match[1]}")

@@ -108,15 +108,28 @@ def person(words: list[str]) -> list[str]:
     rows, *options = words[2:]
     given = dict(zip(options[::2], options[1::2], strict=True))
     guidelines = Path(given["--guidelines"]) if "--guidelines" in given else None
-    wanted = Label(rows=rows, n=int(given["--n"]), repeats=float(given.get("--repeats", 0)) or None,
-                   guidelines=guidelines, order=given.get("--order", "file"))  # fmt: skip
+    wanted = Label(
+        rows=rows,
+        n=int(given["--n"]),
+        repeats=float(given.get("--repeats", 0)) or None,
+        guidelines=guidelines,
+        order=given.get("--order", "file"),
+    )
     opened = open_store(wanted)
     desk = Desk(opened.store, opened.task)
     for i in range(100):
         if (unit := desk.next("Ada")["unit"]) is None:
             break
-        desk.take(Event(action="answer", rater="Ada", unit=unit["key"], turn=unit["turn"],
-                        request=f"{unit['key']}-{unit['turn']}".ljust(16), answer={"score": 1 + i % 4}))  # fmt: skip
+        desk.take(
+            Event(
+                action="answer",
+                rater="Ada",
+                unit=unit["key"],
+                turn=unit["turn"],
+                request=f"{unit['key']}-{unit['turn']}".ljust(16),
+                answer={"score": 1 + i % 4},
+            )
+        )
     opened.store.close()
     return ["judgesmith", "label", rows, "--export-only", "--export", given["--export"]]
 
@@ -192,10 +205,13 @@ def environment_of(place: Path, bin_: Path, base: str) -> dict[str, str]:
     kept = {k: v for k, v in os.environ.items() if not re.match(r"JUDGESMITH_|PYTHON|OPENAI_|PYTEST_|VIRTUAL_ENV", k)}
     (place / "home").mkdir(parents=True, exist_ok=True)
     return kept | {
-        "PATH": f"{bin_}{os.pathsep}{kept['PATH']}", "HOME": str(place / "home"),
-        "JUDGESMITH_CACHE": str(place / "calls.sqlite"), "OPENAI_BASE_URL": base, "OPENAI_API_KEY": "unused",
+        "PATH": f"{bin_}{os.pathsep}{kept['PATH']}",
+        "HOME": str(place / "home"),
+        "JUDGESMITH_CACHE": str(place / "calls.sqlite"),
+        "OPENAI_BASE_URL": base,
+        "OPENAI_API_KEY": "unused",
         "OLLAMA_HOST": "http://127.0.0.1:9",
-    }  # fmt: skip
+    }
 
 
 # Running ------------------------------------------------------------------------------------------------------------
@@ -247,9 +263,15 @@ def run_step(page: Path, step: Step, folder: Path, environment: dict[str, str]) 
     where = f"{page.relative_to(ROOT)}:{step.line}"
     try:
         done = subprocess.run(
-            command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True, timeout=300,
-        )  # fmt: skip
+            command,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=300,
+        )
     except subprocess.TimeoutExpired as error:
         raise Failed(f"{where}: {step.text or page.name}\nnot done after {error.timeout:.0f} s") from None
     if done.returncode != step.code:

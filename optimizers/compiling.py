@@ -81,8 +81,9 @@ class CompileOptions(Options):
     cost_of_missed_fail: float = option(
         1.0,
         "Pass and fail: what a fail that passes costs, where a pass that fails costs 1. Above 1 (or below), the cut is "
-        "where the training rows cost least, instead of where balanced accuracy is best.", gt=0,
-    )  # fmt: skip
+        "where the training rows cost least, instead of where balanced accuracy is best.",
+        gt=0,
+    )
     refine: bool = option(
         True,
         "Go beyond method and search where the judge then agrees better: leave an inferred task out, fit weights of "
@@ -374,9 +375,13 @@ class Compiler:
         judge.preference = fit_preference(percents, train)
 
     def _left_out(
-        self, record: SearchRecord, forms: Sequence[FormTrial], refined: Sequence[Refinement],
-        examples: Sequence[dspy.Example], by: Objective,
-    ) -> Vector | None:  # fmt: skip
+        self,
+        record: SearchRecord,
+        forms: Sequence[FormTrial],
+        refined: Sequence[Refinement],
+        examples: Sequence[dspy.Example],
+        by: Objective,
+    ) -> Vector | None:
         """`Fitted.left_out`: form and candidate are chosen again without each fold of the training rows."""
         if len(forms) < 2 and len(record.tried) < 2:
             return None

@@ -55,11 +55,19 @@ def rated(rows: Sequence[Row], percents: Iterable[float]) -> list[dspy.Example]:
     """Rows with human ratings in percent, in the form that demonstrations have."""
     return [
         dspy.Example(
-            source=row.source, output=row.output, context=row.context, reference=row.reference, score=percent,
-            group=row.group, document=row.doc_id, system=row.system, augmented=False, gold=True,
+            source=row.source,
+            output=row.output,
+            context=row.context,
+            reference=row.reference,
+            score=percent,
+            group=row.group,
+            document=row.doc_id,
+            system=row.system,
+            augmented=False,
+            gold=True,
         ).with_inputs("source", "output", "context", "reference")
         for row, percent in zip(rows, percents, strict=True)
-    ]  # fmt: skip
+    ]
 
 
 def as_rated(examples: Sequence[Any], scale: Scale) -> list[dspy.Example]:
@@ -168,9 +176,14 @@ def score_rows(
 
 
 def agreement(
-    percents: Vector, examples: Sequence[dspy.Example], *, objective: Objective, seed: int, rounds: int = 2000,
+    percents: Vector,
+    examples: Sequence[dspy.Example],
+    *,
+    objective: Objective,
+    seed: int,
+    rounds: int = 2000,
     new_systems: bool = False,
-) -> AgreementValue:  # fmt: skip
+) -> AgreementValue:
     """What an objective reaches on these rows, and its interval."""
     rows = rows_of(examples)
     return AgreementValue.of(percents, rows, objective, seed=seed, rounds=rounds, new_systems=new_systems)

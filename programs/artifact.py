@@ -62,18 +62,32 @@ def _shape(**types: Any) -> Any:
 
 _AGREEMENT = _shape(signature=str)
 _TRIAL: Any = _shape(
-    candidate=str, demos=int, objective=str, value=float, q=float, low=float, high=float, failed=int, rows=int,
-    n=int, dropped=str,
-)  # fmt: skip
+    candidate=str,
+    demos=int,
+    objective=str,
+    value=float,
+    q=float,
+    low=float,
+    high=float,
+    failed=int,
+    rows=int,
+    n=int,
+    dropped=str,
+)
 _PROVENANCE = _shape(
-    created=str, seen=list[str], seen_texts=list[str], candidates=list[_TRIAL], heldout=_AGREEMENT,
-    zero_shot=_AGREEMENT, objective=str,
+    created=str,
+    seen=list[str],
+    seen_texts=list[str],
+    candidates=list[_TRIAL],
+    heldout=_AGREEMENT,
+    zero_shot=_AGREEMENT,
+    objective=str,
     labels=_shape(rows=int, origin=str, aspect=str, fingerprint=str, columns=dict[str, str]),
     selected=_shape(candidate=str, objective=str, value=float, corrected=float, q=float, q_corrected=float),
     cost=_shape(calls=int, prompt_tokens=int, completion_tokens=int),
     criteria_from=dict[str, list[_shape(row=str, text=str)]],  # type: ignore[misc]
     lineage=list[_shape(judge=str, created=str, labels=str, rows=int)],  # type: ignore[misc]
-)  # fmt: skip
+)
 
 
 def _known_shapes(provenance: dict[str, Any]) -> dict[str, Any]:
@@ -237,9 +251,13 @@ def _dump(judge: Judge) -> dict[str, Any]:
     model = lm and {"model": recorded(lm.name), "sampling": to_jsonable_python(lm.sampling)}
     made_of = method(judge)
     return {
-        "format": FORMAT, **{name: made_of.pop(name) for name in ("program", "task", "criteria")},
-        **scoring(judge), "lm": model, **made_of, "provenance": judge.provenance,
-    }  # fmt: skip
+        "format": FORMAT,
+        **{name: made_of.pop(name) for name in ("program", "task", "criteria")},
+        **scoring(judge),
+        "lm": model,
+        **made_of,
+        "provenance": judge.provenance,
+    }
 
 
 def scoring(judge: Judge) -> dict[str, Any]:
@@ -260,14 +278,15 @@ def method(judge: Judge) -> dict[str, Any]:
             )
     return {
         "program": {
-            "kind": judge.kind, "options": {n: v for n, v in judge.options().items() if n not in left_out},
+            "kind": judge.kind,
+            "options": {n: v for n, v in judge.options().items() if n not in left_out},
         },
         "task": judge.knowledge.description,
         "criteria": to_jsonable_python(judge.knowledge.criteria),
         **judge.fitted(),
         "signatures": {name: signature_hash(p.signature) for name, p in steps.items()},
         "state": {name: saved_predictor(p.signature, p.demos) for name, p in steps.items()},
-    }  # fmt: skip
+    }
 
 
 def dumps(judge: Judge) -> str:

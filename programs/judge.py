@@ -540,9 +540,15 @@ class Judge(Quiet):
         return self.preference.preferred(first, second)
 
     def metric(
-        self, *, output: str, source: str | None = None, context: str | None = None, reference: str | None = None,
-        threshold: float | None = None, failed: Failed = "mean",
-    ) -> JudgeMetric:  # fmt: skip
+        self,
+        *,
+        output: str,
+        source: str | None = None,
+        context: str | None = None,
+        reference: str | None = None,
+        threshold: float | None = None,
+        failed: Failed = "mean",
+    ) -> JudgeMetric:
         """This judge as a metric for DSPy: `dspy.Evaluate(devset=…, metric=judge.metric(output="answer"))`, and for its
         optimizers; see `JudgeMetric`.
 
@@ -633,10 +639,17 @@ class Judge(Quiet):
         return verdict.model_copy(update={"score": score, "interval": interval, **decided})
 
     async def aforward(
-        self, source: str = "", output: str = "", context: str | None = None, reference: str | None = None, *,
-        group: str | None = None, lm: LanguageModel | None = None, columns: Mapping[str, float] | None = None,
+        self,
+        source: str = "",
+        output: str = "",
+        context: str | None = None,
+        reference: str | None = None,
+        *,
+        group: str | None = None,
+        lm: LanguageModel | None = None,
+        columns: Mapping[str, float] | None = None,
         **row: Any,
-    ) -> dspy.Prediction:  # fmt: skip
+    ) -> dspy.Prediction:
         """The verdict as a prediction: score, percent, explanation, criteria, errors, failure. group: rows of it are
         kept out of the prompt. columns: `numbers`. row: the texts under other names that `judgesmith.rows` knows, and
         what else stands in the row."""
@@ -648,9 +661,15 @@ class Judge(Quiet):
         return carrying(as_prediction(verdict), verdict)
 
     def forward(
-        self, source: str = "", output: str = "", context: str | None = None, reference: str | None = None, *,
-        group: str | None = None, **row: Any,
-    ) -> dspy.Prediction:  # fmt: skip
+        self,
+        source: str = "",
+        output: str = "",
+        context: str | None = None,
+        reference: str | None = None,
+        *,
+        group: str | None = None,
+        **row: Any,
+    ) -> dspy.Prediction:
         """DSPy's form of `score`, for programs, evaluation and optimizers: `judge(source=…, output=…)`.
 
         Returns: a `dspy.Prediction` with score (float on the judge's scale, NaN where there is none), percent (float in

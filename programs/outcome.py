@@ -201,11 +201,16 @@ class Preference:
         if failed or self.winner is None:
             return Verdict.failed("; ".join(failed) or "an output has no score", usage=usage)
         return Verdict(
-            score=self.a + self.tie / 2, percent=100 * (self.a + self.tie / 2), category=self.winner, details=both,
+            score=self.a + self.tie / 2,
+            percent=100 * (self.a + self.tie / 2),
+            category=self.winner,
+            details=both,
             explanation=f"A is preferred with {self.a:.0%}, B with {self.b:.0%}"
             + (f", neither with {self.tie:.0%}" if self.tie else ""),
-            repaired=first.repaired or second.repaired, suspicious=first.suspicious or second.suspicious, usage=usage,
-        )  # fmt: skip
+            repaired=first.repaired or second.repaired,
+            suspicious=first.suspicious or second.suspicious,
+            usage=usage,
+        )
 
 
 @dataclass(frozen=True, slots=True)

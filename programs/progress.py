@@ -174,12 +174,18 @@ def _bar(console: Console) -> Any:
     from rich.progress import Progress as RichBar
 
     return RichBar(
-        SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(),
-        TextColumn("left"), TimeRemainingColumn(), TextColumn("{task.fields[note]}"),
-        console=console, transient=True,
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}"),
+        console=console,
+        transient=True,
         # What the caller prints meanwhile goes where it would: rich moves stdout to stderr, even out of a file.
         redirect_stdout=bool(sys.stdout and sys.stdout.isatty()),
-    )  # fmt: skip
+    )
 
 
 def _escape(text: str) -> str:

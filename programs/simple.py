@@ -52,9 +52,15 @@ def judge(kind: str, /, *, about: str, paper: str = "") -> Callable[[type[dspy.S
 
 
 def judge(
-    kind: str, /, *, about: str = "", paper: str = "", lm: Any = None, pass_fail: bool = False,
+    kind: str,
+    /,
+    *,
+    about: str = "",
+    paper: str = "",
+    lm: Any = None,
+    pass_fail: bool = False,
     scale: tuple[float, float] = (1, 5),
-) -> Any:  # fmt: skip
+) -> Any:
     """A judge from one sentence, `js.judge("The reply is polite.", lm="openai/gpt-4o-mini")`, or, with `about`, a
     decorator that makes and registers one from a signature.
 

@@ -36,17 +36,21 @@ class Version:
         known = {*_BESIDE, *_PROMPT, *_SCALE, "lm"}
         fitted = {name: value for name, value in whole.items() if name not in known}
         return cls(
-            fingerprint=digest(whole), prompt=digest({name: whole.get(name) for name in _PROMPT}),
-            model=_model(whole.get("lm")), weights=digest(fitted) if fitted else "none",
+            fingerprint=digest(whole),
+            prompt=digest({name: whole.get(name) for name in _PROMPT}),
+            model=_model(whole.get("lm")),
+            weights=digest(fitted) if fitted else "none",
             scale=digest({name: whole.get(name) for name in _SCALE}),
-        )  # fmt: skip
+        )
 
     def parts(self) -> dict[str, str]:
         """The parts by their names in words."""
         return {
-            "prompt": self.prompt, "model": self.model, "readings and head": self.weights,
+            "prompt": self.prompt,
+            "model": self.model,
+            "readings and head": self.weights,
             "scale and calibration": self.scale,
-        }  # fmt: skip
+        }
 
 
 def _model(lm: Mapping[str, Any] | None) -> str:

@@ -19,9 +19,13 @@ settings.load_profile("judgesmith")
 #: Fixtures that start processes, and modules all of whose tests do, install, train or wait.
 PROCESSES = {"spawn", "browser"}
 WHOLE = {
-    "test_contributing", "test_packaging", "test_pytest_plugin", "test_shadowing", "test_training",
+    "test_contributing",
+    "test_packaging",
+    "test_pytest_plugin",
+    "test_shadowing",
+    "test_training",
     "test_tutorials",
-}  # fmt: skip
+}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -20,9 +20,15 @@ PACKAGE = ROOT / "src/judgesmith"
 TOP = ("signatures", "programs", "optimizers", "datasets", "experiments")
 #: Small modules of src/judgesmith that serve every room and import no DSPy, and what each may import.
 SMALL: dict[str, set[str]] = {
-    "errors": set(), "tables": set(), "trajectories": set(), "conversation": {"trajectories"}, "disarming": set(),
-    "rows": {"errors", "conversation", "likeness", "trajectories"}, "likeness": {"errors"}, "parts": {"errors"},
-}  # fmt: skip
+    "errors": set(),
+    "tables": set(),
+    "trajectories": set(),
+    "conversation": {"trajectories"},
+    "disarming": set(),
+    "rows": {"errors", "conversation", "likeness", "trajectories"},
+    "likeness": {"errors"},
+    "parts": {"errors"},
+}
 #: Rooms of the library, and what each may import. Agreement is usable without DSPy and without a judge.
 LIBRARY = SMALL | {
     "agreement": {"errors", "tables", "parts", "disarming", "rows"},
@@ -36,16 +42,24 @@ LIBRARY = SMALL | {
 #: stand apart (`APART`): its commands and parts come by entry points.
 SHARED = {"cli", "running", "figures", "pages", "presets"}
 PRODUCT = {
-    "scoring": set(), "evaluating": {"scoring"}, "discerning": {"evaluating"}, "reports": {"evaluating"},
+    "scoring": set(),
+    "evaluating": {"scoring"},
+    "discerning": {"evaluating"},
+    "reports": {"evaluating"},
     "compiling": {"scoring", "evaluating", "reports"},
-}  # fmt: skip
+}
 APART = {
-    "adapters": set(), "labelling": {"evaluating", "reports"}, "mlflow": set(), "queues": set(),
-    "serving": {"scoring"}, "sync": {"evaluating"},
-    "training": {"scoring", "compiling"}, "watching": {"scoring", "evaluating", "reports"},
+    "adapters": set(),
+    "labelling": {"evaluating", "reports"},
+    "mlflow": set(),
+    "queues": set(),
+    "serving": {"scoring"},
+    "sync": {"evaluating"},
+    "training": {"scoring", "compiling"},
+    "watching": {"scoring", "evaluating", "reports"},
     "choosing": {"compiling", "discerning"},
     "experiments": {"scoring", "evaluating", "reports", "compiling", "discerning"},
-}  # fmt: skip
+}
 #: The laboratory's scripts import absolutely, and whatever they measure.
 SCRIPTS = ("bench",)
 #: What a sub-package may import of its own room; "" is the files of the room itself.
@@ -63,7 +77,7 @@ INSIDE = {
     },
     "optimizers": {"": {"search", "fitting"}, "search": {"", "fitting"}, "fitting": {"", "search"}},
     "datasets": {"": set(), "benchmarks": {""}, "perturbations": set(), "demo": set()},
-}  # fmt: skip
+}
 MACHINE = re.compile(r"(?<![\w.])/(?:home|root|Users|work|tmp|mnt|opt)/\w|[A-Z]:\\\\?Users")
 LONGEST = 80  # lines of a function
 PARAMETERS = 8
@@ -134,9 +148,12 @@ def looked_into(name: str, source: str, *, is_package: bool = False) -> tuple[se
     private += [
         f"{name}: {bound[node.value.id]}.{node.attr}"
         for node in nodes
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in bound
-        and node.attr.startswith("_") and not node.attr.startswith("__")
-    ]  # fmt: skip
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id in bound
+        and node.attr.startswith("_")
+        and not node.attr.startswith("__")
+    ]
     return imported - {name}, private
 
 

@@ -27,9 +27,13 @@ def python(
 ) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join([*([str(site)] if site else []), *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(
-        [sys.executable, *map(str, arguments)], cwd=folder, env=os.environ | {"PYTHONPATH": path},
-        capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
+        [sys.executable, *map(str, arguments)],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert done.returncode == code, (done.stdout + done.stderr)[-3000:]
     return done
 
@@ -45,9 +49,18 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if not name.startswith("test_"):
             (package / name).write_text(body, encoding="utf-8")
     python(
-        "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--no-build-isolation", "--target", target,
-        package, folder=package,
-    )  # fmt: skip
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-index",
+        "--no-build-isolation",
+        "--target",
+        target,
+        package,
+        folder=package,
+    )
     assert {path.name for path in target.glob("*.py")} == {
         name for name in FILES if name.endswith(".py") and not name.startswith("test_")
     }
@@ -74,19 +87,44 @@ def labels(tmp_path: Path) -> Path:
 
 def test_every_example_is_here_and_short() -> None:
     assert list(FILES) == [
-        "pyproject.toml", "printable.py", "readers.py", "shortest.py", "numerals.py", "echo.py", "outputs.py",
+        "pyproject.toml",
+        "printable.py",
+        "readers.py",
+        "shortest.py",
+        "numerals.py",
+        "echo.py",
+        "outputs.py",
         "test_parts_of_mine.py",
-    ]  # fmt: skip
+    ]
     assert max(len(body.splitlines()) for body in FILES.values()) < 40
     assert max(len(line) for line in TEXT.splitlines()) <= 130
 
 
 def test_judge_and_optimizer_compile_and_score(site: Path, server: Server, labels: Path, tmp_path: Path) -> None:
     python(
-        "-c", COMMAND, "compile", labels, "--lm", "openai/fake", "--api-base", server.base, "--scale", "0", "100",
-        "--method", "readers", "--readers", "a lawyer,a child,a poet", "--optimizer", "shortest",
-        "-o", tmp_path / "judge.json", "--json", folder=tmp_path, site=site,
-    )  # fmt: skip
+        "-c",
+        COMMAND,
+        "compile",
+        labels,
+        "--lm",
+        "openai/fake",
+        "--api-base",
+        server.base,
+        "--scale",
+        "0",
+        "100",
+        "--method",
+        "readers",
+        "--readers",
+        "a lawyer,a child,a poet",
+        "--optimizer",
+        "shortest",
+        "-o",
+        tmp_path / "judge.json",
+        "--json",
+        folder=tmp_path,
+        site=site,
+    )
     saved = json.loads((tmp_path / "judge.json").read_text(encoding="utf-8"))
     assert saved["program"]["kind"] == "readers"
     assert "a poet" in json.dumps(saved["program"])
@@ -96,9 +134,19 @@ def test_judge_and_optimizer_compile_and_score(site: Path, server: Server, label
     assert any(ask.shown for ask in server.judged)
 
     python(
-        "-c", COMMAND, "score", labels, "--judge", tmp_path / "judge.json", "--api-base", server.base,
-        "-o", tmp_path / "scored.jsonl", folder=tmp_path, site=site,
-    )  # fmt: skip
+        "-c",
+        COMMAND,
+        "score",
+        labels,
+        "--judge",
+        tmp_path / "judge.json",
+        "--api-base",
+        server.base,
+        "-o",
+        tmp_path / "scored.jsonl",
+        folder=tmp_path,
+        site=site,
+    )
     assert len(lines(tmp_path / "scored.jsonl")) == 24
 
 
@@ -141,9 +189,20 @@ def test_texts_are_perturbed_by_the_example(site: Path, server: Server, labels: 
     lm = language_model("openai/fake", connection=Connection(server.base))
     ActiveCritic("vanilla", explain="before", reading="said", lm=lm).save(tmp_path / "judge.json")
     python(
-        "-c", COMMAND, "discern", tmp_path / "judge.json", labels, "--perturb", "echo", "--api-base", server.base,
-        "-o", tmp_path / "pairs.jsonl", folder=tmp_path, site=site,
-    )  # fmt: skip
+        "-c",
+        COMMAND,
+        "discern",
+        tmp_path / "judge.json",
+        labels,
+        "--perturb",
+        "echo",
+        "--api-base",
+        server.base,
+        "-o",
+        tmp_path / "pairs.jsonl",
+        folder=tmp_path,
+        site=site,
+    )
     assert any(re.search(r"\b(\w+) \1\b", ask.judged.replace("again again", "")) for ask in server.judged)
     assert "echo" in (tmp_path / "pairs.jsonl").read_text(encoding="utf-8")
 

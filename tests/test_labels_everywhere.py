@@ -38,10 +38,13 @@ def scored(name: str, path: Path) -> Path:
     columns = EXPECTED[name].get("columns")
     if (pairs := read_compared(FOLDER / name, columns)) is not None:
         rows = [
-            {**record, "id": pair.id, "verdict": verdict("") | {"details": {
-                "a": verdict(pair.a.output), "b": verdict(pair.b.output)}}}
+            {
+                **record,
+                "id": pair.id,
+                "verdict": verdict("") | {"details": {"a": verdict(pair.a.output), "b": verdict(pair.b.output)}},
+            }
             for pair, record in pairs
-        ]  # fmt: skip
+        ]
     else:
         rows = [
             {**record, "id": row.id, "verdict": verdict(row.output)}
@@ -96,10 +99,15 @@ def test_people_are_understood_alike(name: str, command: str, tmp_path: Path) ->
 
 def test_two_raters_are_one_output_with_two_ratings(tmp_path: Path) -> None:
     long = [
-        {"text": f"It is answer {n // 2} to the question that she put, {n}.", "annotator": who,
-         "rating": 1 + (n + k) % 5, "verdict": {"score": n % 5 + 1.0}}
-        for n in range(60) for k, who in enumerate(("Anna", "Bob"))
-    ]  # fmt: skip
+        {
+            "text": f"It is answer {n // 2} to the question that she put, {n}.",
+            "annotator": who,
+            "rating": 1 + (n + k) % 5,
+            "verdict": {"score": n % 5 + 1.0},
+        }
+        for n in range(60)
+        for k, who in enumerate(("Anna", "Bob"))
+    ]
     path = write(tmp_path / "long.jsonl", long)
     data = read_judged([str(path)], Wanted())
     assert (len(data.rows), data.ratings["overall"].shape) == (60, (60, 2))

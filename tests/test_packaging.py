@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tomllib
 import zipfile
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -38,11 +37,15 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy)
     for name in ("src", *ROOMS):
-        shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+        ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
+        shutil.copytree(ROOT / name, copy / name, symlinks=True, ignore=ignored)
     done = subprocess.run(
         [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(copy / "dist"), str(copy)],
-        capture_output=True, text=True, timeout=180, cwd=copy,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=180,
+        cwd=copy,
+    )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     (made,) = (copy / "dist").glob("*.whl")
     return made
@@ -56,11 +59,22 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (target / "datasets" / "__init__.py").write_text("who = 'Hugging Face'\n")
     done = subprocess.run(
         [
-            sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "--quiet", "--no-warn-conflicts",
-            "--target", str(target), str(wheel),
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "--no-deps",
+            "--no-index",
+            "--quiet",
+            "--no-warn-conflicts",
+            "--target",
+            str(target),
+            str(wheel),
         ],
-        capture_output=True, text=True, timeout=180,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=180,
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     return target
 
@@ -83,20 +97,34 @@ def run(code: str, site: Path, folder: Path) -> subprocess.CompletedProcess[str]
     """`python -c` in a folder, with `site` before everything that is installed."""
     return subprocess.run(
         [sys.executable, "-c", FORGET_THE_INSTALLED + code],
-        cwd=folder, capture_output=True, text=True, timeout=120, env=os.environ | {"PYTHONPATH": str(site)},
-    )  # fmt: skip
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=os.environ | {"PYTHONPATH": str(site)},
+    )
 
 
-def test_the_list_of_packages_is_complete() -> None:
-    """No wheel needed: every folder with Python files is listed, and nothing else."""
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
-    folders = {path.parent.relative_to(ROOT) for room in ROOMS for path in shipped(room)}
-    within = {path.parent.relative_to(ROOT / "src") for path in (ROOT / "src").rglob("__init__.py")}
-    listed = {"judgesmith." + ".".join(folder.parts) for folder in folders} | {".".join(f.parts) for f in within}
-    assert set(settings["packages"]) == listed
-    mapped = {name: Path(folder) for name, folder in settings["package-dir"].items()}
-    assert mapped.pop("judgesmith") == Path("src/judgesmith")
-    assert mapped == {"judgesmith." + ".".join(folder.parts): folder for folder in folders}
+def test_the_package_links_to_every_room() -> None:
+    links = {path.name: os.readlink(path) for path in (ROOT / "src/judgesmith").iterdir() if path.is_symlink()}
+    assert links == {room: f"../../{room}" for room in ROOMS}
+
+
+def test_a_checkout_without_links_is_mended_before_the_build(tmp_path: Path) -> None:
+    """Git on Windows writes a link as a file that holds its target."""
+    package = tmp_path / "src" / "judgesmith"
+    package.mkdir(parents=True)
+    (tmp_path / "programs").mkdir()
+    (tmp_path / "programs" / "judge.py").write_text("")
+    (package / "programs").write_text("../../programs")
+    (package / "py.typed").write_text("")
+    (package / "LICENSE").write_text("not a folder")
+    code = "import sys, pathlib, building; building.link_rooms(pathlib.Path(sys.argv[1]))"
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    subprocess.run([sys.executable, "-c", code, str(package)], check=True, env=environment, timeout=60)
+    assert (package / "programs" / "judge.py").is_file()
+    assert (package / "LICENSE").read_text() == "not a folder"
+    assert (package / "py.typed").is_file()
 
 
 def test_the_wheel_holds_what_it_must_and_nothing_else(wheel: Path) -> None:

@@ -151,9 +151,14 @@ def test_a_missing_dependency_of_a_built_in_part_is_said_each_time() -> None:
 
 @pytest.mark.parametrize(("source", "reason"), CASES["broken"])
 def test_a_broken_plug_in_is_named_and_left_out(
-    source: str, reason: str, things: Registry[Any], installed: Callable[..., None], tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
-) -> None:  # fmt: skip
+    source: str,
+    reason: str,
+    things: Registry[Any],
+    installed: Callable[..., None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     module = f"plugin_{abs(hash(source))}"
     (tmp_path / f"{module}.py").write_text(source)
     monkeypatch.syspath_prepend(tmp_path)
@@ -188,23 +193,27 @@ def test_options_describe_themselves() -> None:
     assert told == {
         "reading": ("said | expected", "said", "How the number is read."),
         "samples": ("whole number, ≥ 1, ≤ 64", "4", "How many answers."),
-        "heat": ("number | none, ≥ 0", "none", "Temperature."), "plain": ("yes or no", "no", "No explanation."),
-        "names": ("a list", "none", "Names of criteria."), "file": ("file | none", "none", "A file."),
-    }  # fmt: skip
+        "heat": ("number | none, ≥ 0", "none", "Temperature."),
+        "plain": ("yes or no", "no", "No explanation."),
+        "names": ("a list", "none", "Names of criteria."),
+        "file": ("file | none", "none", "A file."),
+    }
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"sample": 3},
-         r"^--method x has no option 'sample' \(did you mean 'samples'\?\); it has reading, samples, heat"),
+        (
+            {"sample": 3},
+            r"^--method x has no option 'sample' \(did you mean 'samples'\?\); it has reading, samples, heat",
+        ),
         ({"zzz": 3}, r"^--method x has no option 'zzz'; it has"),
         ({"samples": 0}, r"^--method x, samples: Input should be greater than or equal to 1; got 0$"),
         ({"reading": "sung"}, r"^--method x, reading: Input should be 'said' or 'expected'; got 'sung'$"),
         ({"heat": float("nan")}, r"^--method x, heat: .*finite number; got nan$"),
         ({"reading": "x" * 10_000}, r"^--method x, reading: "),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_option_or_off_its_limits_is_refused(given: dict[str, Any], message: str) -> None:
     with pytest.raises(OptionError, match=message) as refused:
         read_options(Shown, given, "--method x")
@@ -216,12 +225,20 @@ def test_what_is_no_option_or_off_its_limits_is_refused(given: dict[str, Any], m
 @pytest.mark.parametrize(
     ("name", "text", "value"),
     [
-        ("reading", "expected", "expected"), ("samples", "7", 7), ("heat", "0.5", 0.5), ("heat", "none", None),
-        ("heat", "", None), ("plain", "yes", True), ("plain", "false", False), ("names", "a, b,", ("a", "b")),
-        ("names", "", ()), ("names", '["a, b", "c"]', ("a, b", "c")), ("names", "[a", ("[a",)),
+        ("reading", "expected", "expected"),
+        ("samples", "7", 7),
+        ("heat", "0.5", 0.5),
+        ("heat", "none", None),
+        ("heat", "", None),
+        ("plain", "yes", True),
+        ("plain", "false", False),
+        ("names", "a, b,", ("a", "b")),
+        ("names", "", ()),
+        ("names", '["a, b", "c"]', ("a, b", "c")),
+        ("names", "[a", ("[a",)),
         ("file", "a/b.txt", Path("a/b.txt")),
     ],
-)  # fmt: skip
+)
 def test_a_text_becomes_the_value(name: str, text: str, value: object) -> None:
     given = from_text(Shown.model_fields[name], text)
     assert getattr(read_options(Shown, {name: given}, "--set"), name) == value

@@ -50,8 +50,11 @@ def saved(folder: Path, rows: list[list[Any]], **about: Any) -> str:
 
 
 def test_a_table_is_written_by_the_columns_formats(tmp_path: Path) -> None:
-    rows = [["one", [-0.5, -1.0, 0.25], np.float64(0.256), np.int64(1200)], ["two", [math.nan, 0.0, 0.0], None, 3],
-            ["three", [-0.001, -0.014, 0.001], 1.0, 0]]  # fmt: skip
+    rows = [
+        ["one", [-0.5, -1.0, 0.25], np.float64(0.256), np.int64(1200)],
+        ["two", [math.nan, 0.0, 0.0], None, 3],
+        ["three", [-0.001, -0.014, 0.001], 1.0, 0],
+    ]
     page = saved(tmp_path, rows, seed=7, notes="small")
     assert "| what | Q | share | n |\n| --- | --- | --- | --- |\n" in page
     assert "| one | −0.50 [−1.00, 0.25] | 26 % | 1,200 |\n" in page

@@ -31,45 +31,84 @@ def table(name: str, rows: list[dict[str, Any]]) -> None:
 #: Who, the file of labels, and the commands with what each of them says.
 ROLES: dict[str, tuple[list[dict[str, Any]], list[tuple[str, str]]]] = {
     "a support team": (
-        [{"Customer question": asked(n), "Bot answer": said(n), "Model": "ab"[n % 2],
-          "QA result (Pass/Fail)": ("Fail", "Pass", "Pass")[n % 3]} for n in range(36)],
-        [("compile labels.csv --dry-run", "fail ▇"),
-         (f"compile labels.csv {FAST} --cost-of-missed-fail 5 -o judge.json", "Saved judge.json"),
-         ("evaluate labels.csv --judge judge.json -o agreement.html", "people: fail"),
-         ("score labels.csv --judge judge.json -o s.jsonl", "36 scored"), ("report s.jsonl", "Wrote")],
+        [
+            {
+                "Customer question": asked(n),
+                "Bot answer": said(n),
+                "Model": "ab"[n % 2],
+                "QA result (Pass/Fail)": ("Fail", "Pass", "Pass")[n % 3],
+            }
+            for n in range(36)
+        ],
+        [
+            ("compile labels.csv --dry-run", "fail ▇"),
+            (f"compile labels.csv {FAST} --cost-of-missed-fail 5 -o judge.json", "Saved judge.json"),
+            ("evaluate labels.csv --judge judge.json -o agreement.html", "people: fail"),
+            ("score labels.csv --judge judge.json -o s.jsonl", "36 scored"),
+            ("report s.jsonl", "Wrote"),
+        ],
     ),
     "two annotators": (
-        [{"text": said(n), "prompt": asked(n), "annotator": who, "rating": 1 + (n + k) % 5}
-         for n in range(30) for k, who in enumerate(("Anna", "Bob"))],
-        [("compile labels.csv --dry-run", "60 rows in the file, 60 of them labels of 30 outputs"),
-         (f"compile labels.csv {FAST} -o judge.json", "30 rows of labels.csv"),
-         ("evaluate labels.csv --judge judge.json", "human ceiling")],
+        [
+            {"text": said(n), "prompt": asked(n), "annotator": who, "rating": 1 + (n + k) % 5}
+            for n in range(30)
+            for k, who in enumerate(("Anna", "Bob"))
+        ],
+        [
+            ("compile labels.csv --dry-run", "60 rows in the file, 60 of them labels of 30 outputs"),
+            (f"compile labels.csv {FAST} -o judge.json", "30 rows of labels.csv"),
+            ("evaluate labels.csv --judge judge.json", "human ceiling"),
+        ],
     ),
     "somebody with one sentence": (
         [{"question": asked(n), "answer": said(n), "polite": ("no", "yes")[n % 2]} for n in range(24)],
-        [("new 'The reply is polite.' --pass-fail -o judge.json", "pass or fail"),
-         ("evaluate labels.csv --judge judge.json", "people: yes"),
-         ("compile labels.csv --start judge.json --optimizer zero-shot -o better.json", "Saved better.json")],
+        [
+            ("new 'The reply is polite.' --pass-fail -o judge.json", "pass or fail"),
+            ("evaluate labels.csv --judge judge.json", "people: yes"),
+            ("compile labels.csv --start judge.json --optimizer zero-shot -o better.json", "Saved better.json"),
+        ],
     ),
     "a researcher with preferences": (
-        [{"prompt": asked(n // 2), "response_a": said(n), "response_b": said(n + 1) + " More.", "Which is better?":
-          "AB"[n % 3 == 0]} for n in range(24)],
-        [(f"compile labels.csv {FAST} -o judge.json", "kind: preference"),
-         ("score labels.csv --judge judge.json -o s.jsonl", "24 scored"), ("evaluate s.jsonl", "pairwise acc."),
-         ("report s.jsonl", "rows: 24")],
+        [
+            {
+                "prompt": asked(n // 2),
+                "response_a": said(n),
+                "response_b": said(n + 1) + " More.",
+                "Which is better?": "AB"[n % 3 == 0],
+            }
+            for n in range(24)
+        ],
+        [
+            (f"compile labels.csv {FAST} -o judge.json", "kind: preference"),
+            ("score labels.csv --judge judge.json -o s.jsonl", "24 scored"),
+            ("evaluate s.jsonl", "pairwise acc."),
+            ("report s.jsonl", "rows: 24"),
+        ],
     ),
     "a manager with few ratings": (
         [{"id": f"r{n}", "output": said(n), "model": "ab"[n % 2], "human": 1 + n % 5} for n in range(30)],
-        [("new helpfulness -o judge.json", "1..5"), ("score labels.csv --judge judge.json -o s.jsonl", "30 scored"),
-         ("estimate s.jsonl --human few.csv", "people alone"), ("suggest s.jsonl --labels labels.csv --n 2", "label")],
+        [
+            ("new helpfulness -o judge.json", "1..5"),
+            ("score labels.csv --judge judge.json -o s.jsonl", "30 scored"),
+            ("estimate s.jsonl --human few.csv", "people alone"),
+            ("suggest s.jsonl --labels labels.csv --n 2", "label"),
+        ],
     ),
     "somebody from another tool": (
-        [{"inputs": json.dumps({"question": asked(n)}), "outputs": json.dumps({"answer": said(n)}),
-          "correct": n % 2 == 0} for n in range(24)],
-        [(f"compile labels.csv {FAST} -o judge.json", "output = 'outputs'"),
-         ("evaluate labels.csv --judge judge.json --fail-under 'accuracy>=0.05'", "people: true")],
+        [
+            {
+                "inputs": json.dumps({"question": asked(n)}),
+                "outputs": json.dumps({"answer": said(n)}),
+                "correct": n % 2 == 0,
+            }
+            for n in range(24)
+        ],
+        [
+            (f"compile labels.csv {FAST} -o judge.json", "output = 'outputs'"),
+            ("evaluate labels.csv --judge judge.json --fail-under 'accuracy>=0.05'", "people: true"),
+        ],
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("role", ROLES)

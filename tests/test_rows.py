@@ -21,9 +21,12 @@ CHAT = [{"role": "user", "content": "Where?"}, {"role": "assistant", "content": 
 RECORDS: list[tuple[dict[str, Any], Item]] = [
     ({"output": "x", "source": "s"}, Item("x", "s")),
     ({"output": "x", "prompt": "write a poem"}, Item("x", "write a poem")),
-    ({"response": "x", "prompt": "p"}, Item("x", "p")), ({"Model Answer": "x", "User-Query": "q"}, Item("x", "q")),
-    ({"output": "x", "source": "s", "retrieved_contexts": ["a", "b"], "ground_truth": "g"},
-     Item("x", "s", "[1] a\n[2] b", "g")),
+    ({"response": "x", "prompt": "p"}, Item("x", "p")),
+    ({"Model Answer": "x", "User-Query": "q"}, Item("x", "q")),
+    (
+        {"output": "x", "source": "s", "retrieved_contexts": ["a", "b"], "ground_truth": "g"},
+        Item("x", "s", "[1] a\n[2] b", "g"),
+    ),
     ({"output": "x", "contexts": '["a", "b"]'}, Item("x", "", "[1] a\n[2] b")),
     ({"output": "x", "context": ["a", "b"]}, Item("x", "", "[1] a\n[2] b")),
     ({"output": "x", "context": '[{"text": "a"}, {"text": "b"}]'}, Item("x", "", "[1] a\n[2] b")),
@@ -33,14 +36,18 @@ RECORDS: list[tuple[dict[str, Any], Item]] = [
     ({"output": "x", "source": "s", "group": source_key("s")}, Item("x", "s")),
     ({"output": 3, "source": 3.0}, Item("3", "3")),
     ({"output": "x", "source": {"a": 1}, "reference": ["one", "two"]}, Item("x", '{"a": 1}', None, "one\ntwo")),
-    ({"output": "x", "source": float("nan"), "context": None}, Item("x")), ({"output": "x", "source": None}, Item("x")),
-    ({"output": None, "source": "s"}, Item("", "s")), ({"messages": CHAT}, Item("In Rome.", "User: Where?")),
-    ({"output": "In Paris.", "source": "s", "messages": CHAT},
-     Item("In Paris.", "s", "User: Where?\nAssistant: In Rome.")),
+    ({"output": "x", "source": float("nan"), "context": None}, Item("x")),
+    ({"output": "x", "source": None}, Item("x")),
+    ({"output": None, "source": "s"}, Item("", "s")),
+    ({"messages": CHAT}, Item("In Rome.", "User: Where?")),
+    (
+        {"output": "In Paris.", "source": "s", "messages": CHAT},
+        Item("In Paris.", "s", "User: Where?\nAssistant: In Rome."),
+    ),
     ({"output": CHAT}, Item("User: Where?\nAssistant: In Rome.")),
     ({"messages": CHAT, "judged_turn": 2.0}, Item("User: Where?\nAssistant (only this turn is judged): In Rome.")),
     ({"source": CHAT, "output": "x"}, Item("x", "User: Where?\nAssistant: In Rome.")),
-]  # fmt: skip
+]
 NAMES = [", ".join(record) for record, _ in RECORDS]
 
 
@@ -87,12 +94,17 @@ def test_a_record_is_one_row_at_every_door(record: dict[str, Any], row: Item, ju
 
 @pytest.mark.parametrize(
     ("record", "why"),
-    [*((record, "output") for record in ({}, {"source": "s"}, "text", None, 3, [1])),
-     ({"output": "x", "question": "q", "article": "a"}, "'question' and 'article' could each be the source"),
-     ({"output": "x", "prompt": object()}, "'prompt' must be a text"),
-     ({"output": "Assistant: x", "judged_turn": 0}, "'judged_turn': 0 is no turn of the assistant, which has turns 1"),
-     ({"output": "x", "judged_turn": 1}, "'judged_turn': 1 is given, but the output is no trajectory")],
-)  # fmt: skip
+    [
+        *((record, "output") for record in ({}, {"source": "s"}, "text", None, 3, [1])),
+        ({"output": "x", "question": "q", "article": "a"}, "'question' and 'article' could each be the source"),
+        ({"output": "x", "prompt": object()}, "'prompt' must be a text"),
+        (
+            {"output": "Assistant: x", "judged_turn": 0},
+            "'judged_turn': 0 is no turn of the assistant, which has turns 1",
+        ),
+        ({"output": "x", "judged_turn": 1}, "'judged_turn': 1 is given, but the output is no trajectory"),
+    ],
+)
 def test_what_has_no_output_two_sources_or_no_text_in_a_cell_is_refused(record: Any, why: str) -> None:
     with pytest.raises(OptionError, match=why):
         Item.of(record)

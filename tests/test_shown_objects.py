@@ -47,9 +47,13 @@ def test_a_judge_that_was_not_compiled_says_nothing_of_agreement(provenance: dic
 
 def test_a_verdict_says_score_interval_and_what_is_suspicious() -> None:
     verdict = Verdict(
-        score=4.2, explanation=HOSTILE * 9, interval=ScoreInterval(3.5, 4.9, 0.9, 0.4), suspicious=HOSTILE,
-        errors=(ErrorSpan("x", HOSTILE, 3),), raw=("long " * 999,),
-    )  # fmt: skip
+        score=4.2,
+        explanation=HOSTILE * 9,
+        interval=ScoreInterval(3.5, 4.9, 0.9, 0.4),
+        suspicious=HOSTILE,
+        errors=(ErrorSpan("x", HOSTILE, 3),),
+        raw=("long " * 999,),
+    )
     assert repr(verdict).startswith("Verdict(score=4.2 [3.5, 4.9], 1 error, suspicious='<img")
     assert one_line(repr(verdict)) and str(verdict) == repr(verdict)
     assert escaped(verdict._repr_html_()) and "90% interval" in verdict._repr_html_()
@@ -67,9 +71,22 @@ def test_an_agreement_and_a_compile_report_say_their_numbers() -> None:
     assert repr(found) == "Agreement(Q=3.00 [2.50, 3.00] r+rho+tau|pooled|n:12|failed:1|seed:0)"
     assert "<td" in found._repr_html_() and "Pearson r" in found._repr_html_()
     report = CompileReport(
-        found, found, (0.4, 0.1, 0.7, 0.01), found, 0, 24, 12, {"candidate": HOSTILE}, (), (HOSTILE,), Usage(1234),
-        1.0, 0.4, 0.5, heldout_predictions=({"long": "list"},) * 99,
-    )  # fmt: skip
+        found,
+        found,
+        (0.4, 0.1, 0.7, 0.01),
+        found,
+        0,
+        24,
+        12,
+        {"candidate": HOSTILE},
+        (),
+        (HOSTILE,),
+        Usage(1234),
+        1.0,
+        0.4,
+        0.5,
+        heldout_predictions=({"long": "list"},) * 99,
+    )
     assert one_line(repr(report)) and "+0.40 [0.10, 0.70] against zero-shot; 1,234 calls" in repr(report)
     shown = report._repr_html_()
     assert escaped(shown) and "surface statistics" in shown and "p = 0.010" in shown

@@ -56,9 +56,11 @@ def run(words: list[str], cli: Any) -> tuple[int, str]:
         case ["python", "-m", "pytest", *arguments]:
             process = subprocess.run(
                 [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-n0", *arguments],
-                capture_output=True, text=True, timeout=300,
+                capture_output=True,
+                text=True,
+                timeout=300,
                 env=os.environ | {"PYTHONPATH": os.pathsep.join([".", os.environ.get("PYTHONPATH", "")])},
-            )  # fmt: skip
+            )
             return process.returncode, process.stdout + process.stderr
         case ["python", script]:
             runpy.run_path(script, run_name="__main__")

@@ -27,9 +27,15 @@ class PaperTask:
 
 _SUMMARIES = PaperTask(
     ("summarization/coherence", "summarization/consistency", "summarization/fluency", "summarization/relevance"),
-    {"deletions": _BOTH, "typos": _BOTH, "entities-lm": _BOTH, "grammar-lm": _BOTH, "shuffle": _BOTH,
-     "rewrite-lm": _BOTH},
-)  # fmt: skip
+    {
+        "deletions": _BOTH,
+        "typos": _BOTH,
+        "entities-lm": _BOTH,
+        "grammar-lm": _BOTH,
+        "shuffle": _BOTH,
+        "rewrite-lm": _BOTH,
+    },
+)
 
 #: By the names that `Amounts` has for them. Texts of any other task are treated as summaries.
 TASKS: Mapping[str, PaperTask] = {
@@ -38,8 +44,14 @@ TASKS: Mapping[str, PaperTask] = {
     # "k" has one value there, one entity is replaced and one error is made: the minor degree of each.
     "story": PaperTask(
         ("story completion/coherence", "story completion/consistency", "story completion/fluency"),
-        {"deletions": _ONE, "typos": _ONE, "entities-lm": _ONE, "grammar-lm": _ONE, "random-ending": _ONLY,
-         "wrong-ending": _ONLY},
+        {
+            "deletions": _ONE,
+            "typos": _ONE,
+            "entities-lm": _ONE,
+            "grammar-lm": _ONE,
+            "random-ending": _ONLY,
+            "wrong-ending": _ONLY,
+        },
     ),
     "answer": PaperTask(
         ("question-answering/answer quality",),
@@ -49,7 +61,7 @@ TASKS: Mapping[str, PaperTask] = {
         ("translation/accuracy", "translation/fluency"),
         {"deletions": _BOTH, "typos": _BOTH, "word-deletion": _BOTH, "entities-lm": _BOTH, "grammar-lm": _BOTH},
     ),
-}  # fmt: skip
+}
 
 _KNOWN_AS = {
     "translation": "translation",

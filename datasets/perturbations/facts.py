@@ -31,17 +31,44 @@ from .rules import inserted
 
 NUMBER = re.compile(r"(?<![\w.,])\d+(?:[.,:]\d+)*(?![\w])")
 _WORDS = re.compile(r"[^\W\d_][\w'’-]*")
-_NO_NAME = frozenset([
-    "i", "i'm", "i'll", "i've", "i'd", "the", "a", "an", "he", "she", "it", "they", "we", "you", "this", "that",
-    "these",
-])  # fmt: skip
+_NO_NAME = frozenset(
+    [
+        "i",
+        "i'm",
+        "i'll",
+        "i've",
+        "i'd",
+        "the",
+        "a",
+        "an",
+        "he",
+        "she",
+        "it",
+        "they",
+        "we",
+        "you",
+        "this",
+        "that",
+        "these",
+    ]
+)
 _BEGINS = re.compile(r"[:\"“‘(\[*-]\s*$")  # a capital after it tells nothing
 
 
 _MONTHS = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
     "December",
-]  # fmt: skip
+]
 _DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
 _CALENDAR = re.compile(rf"\b(?:{'|'.join([*_MONTHS, *_DAYS])})\b")
 
@@ -79,9 +106,12 @@ def names(text: str, language: str) -> tuple[tuple[int, int], ...]:
 
 
 @rule(
-    "entities-rules", "names and numbers of other documents instead of its own", "word", needs=("others",),
+    "entities-rules",
+    "names and numbers of other documents instead of its own",
+    "word",
+    needs=("others",),
     stands_for="entities-lm",
-)  # fmt: skip
+)
 def entities(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
     """Names (by their capitals) and numbers, replaced by those of other documents."""
     spots = [*_name_spots(text, rng, material), *_number_spots(text, rng, material)]
@@ -135,12 +165,35 @@ def numbers(text: str, degree: Degree, rng: random.Random, material: Material) -
 # Negation ------------------------------------------------------------------------------------------------------------
 
 _AUXILIARY = [
-    "is", "are", "was", "were", "can", "could", "will", "would", "should", "must", "does", "did", "do", "has",
-    "have", "had", "may", "might",
-]  # fmt: skip
+    "is",
+    "are",
+    "was",
+    "were",
+    "can",
+    "could",
+    "will",
+    "would",
+    "should",
+    "must",
+    "does",
+    "did",
+    "do",
+    "has",
+    "have",
+    "had",
+    "may",
+    "might",
+]
 _CONTRACTED = {f"{w}n't": w for w in _AUXILIARY} | {"can't": "can", "won't": "will", "cannot": "can"}
-_FLIPS = _CONTRACTED | {"never": "always", "always": "never", "without": "with", "nobody": "everybody",
-                        "nothing": "everything", "none": "all", "everyone": "no one"}  # fmt: skip
+_FLIPS = _CONTRACTED | {
+    "never": "always",
+    "always": "never",
+    "without": "with",
+    "nobody": "everybody",
+    "nothing": "everything",
+    "none": "all",
+    "everyone": "no one",
+}
 _NOT = re.compile(r"\b(\w+) not\b", re.IGNORECASE)
 _VERB = re.compile(rf"\b(?:{'|'.join(_AUXILIARY[:10])})\b(?! not\b|n['’]t)", re.IGNORECASE)
 
@@ -203,9 +256,11 @@ def _content(text: str) -> set[str]:
 
 
 @rule(
-    "irrelevant", "sentences of other documents added, true there and of no use here: one, or three (major)",
-    "sentence", needs=("others",),
-)  # fmt: skip
+    "irrelevant",
+    "sentences of other documents added, true there and of no use here: one, or three (major)",
+    "sentence",
+    needs=("others",),
+)
 def irrelevant(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
     parts = several_sentences(text, material, 1)
     own = {split_space(part)[0] for part in parts}

@@ -45,9 +45,13 @@ _WORD = re.compile(
 
 
 @rule(
-    "synonyms", "words replaced by others of the same meaning, from a small list that is safe in English", "word",
-    kind="invariance", degrees=("only",), needs=("english",),
-)  # fmt: skip
+    "synonyms",
+    "words replaced by others of the same meaning, from a small list that is safe in English",
+    "word",
+    kind="invariance",
+    degrees=("only",),
+    needs=("english",),
+)
 def synonyms(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
     def other(match: re.Match[str]) -> str | None:
         new = SYNONYMS.get(match["word"].lower())

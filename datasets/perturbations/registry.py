@@ -18,9 +18,25 @@ from .base import Amounts, Change, Degree, Kind, Level, Material, Method, Pertur
 from .dhp import TASKS
 
 __all__ = [
-    "PERTURBATIONS", "Amounts", "Change", "Degree", "Kind", "Left", "Level", "Material", "Method", "Pair",
-    "Perturbation", "Text", "Unperturbable", "find_perturbations", "pairs_of", "perturbations", "rule", "sentences",
-]  # fmt: skip
+    "PERTURBATIONS",
+    "Amounts",
+    "Change",
+    "Degree",
+    "Kind",
+    "Left",
+    "Level",
+    "Material",
+    "Method",
+    "Pair",
+    "Perturbation",
+    "Text",
+    "Unperturbable",
+    "find_perturbations",
+    "pairs_of",
+    "perturbations",
+    "rule",
+    "sentences",
+]
 
 #: (text, degree, rng, material) -> the changed text.
 Rule = TypeVar("Rule", bound=Callable[..., str])
@@ -207,6 +223,18 @@ def _pair(perturbation: Perturbation, degree: Degree, material: Material, seed: 
     if after == before or not after.strip():
         return Left(own.id, name, "nothing changed" if after == before else "nothing was left of it")
     return Pair(
-        own.id, perturbation.name, degree, perturbation.kind, perturbation.level, perturbation.method, before, after,
-        own.source, own.context, own.references, group=own.group or own.id, seed=seed, change=change,
-    )  # fmt: skip
+        own.id,
+        perturbation.name,
+        degree,
+        perturbation.kind,
+        perturbation.level,
+        perturbation.method,
+        before,
+        after,
+        own.source,
+        own.context,
+        own.references,
+        group=own.group or own.id,
+        seed=seed,
+        change=change,
+    )

@@ -19,7 +19,7 @@ from .base import (
     several_sentences,
     split_space,
     spots_of,
-)  # fmt: skip
+)
 from .registry import rule
 
 #: Neighbours on a QWERTY keyboard. Our own small table: the package of that name on PyPI that the paper used seeds the
@@ -108,9 +108,12 @@ _WRONG_FORM = kept("english.toml")["wrong_form"]
 
 
 @rule(
-    "grammar-rules", "errors of agreement, case and preposition, by a list of English words", "word",
-    needs=("english",), stands_for="grammar-lm",
-)  # fmt: skip
+    "grammar-rules",
+    "errors of agreement, case and preposition, by a list of English words",
+    "word",
+    needs=("english",),
+    stands_for="grammar-lm",
+)
 def grammar_by_rules(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
     """The stand-in for DHP's grammatical errors, which a language model makes."""
 
@@ -182,9 +185,13 @@ def rewrite_by_rules(text: str, degree: Degree, rng: random.Random, material: Ma
 
 
 @rule(
-    "random-ending", "the last sentence is that of another document (amount story: the whole text, an ending)",
-    "sentence", degrees=("only",), needs=("others",), paper=f"{DHP}: of stories",
-)  # fmt: skip
+    "random-ending",
+    "the last sentence is that of another document (amount story: the whole text, an ending)",
+    "sentence",
+    degrees=("only",),
+    needs=("others",),
+    paper=f"{DHP}: of stories",
+)
 def random_ending(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
     if material.amounts.task == "story":  # the text is the ending alone
         return other_text(text, material)
@@ -198,17 +205,25 @@ def random_ending(text: str, degree: Degree, rng: random.Random, material: Mater
 
 
 @rule(
-    "wrong-ending", "the wrong ending that the data has", "sentence", degrees=("only",), needs=("wrong",),
+    "wrong-ending",
+    "the wrong ending that the data has",
+    "sentence",
+    degrees=("only",),
+    needs=("wrong",),
     paper=f"{DHP}: of stories",
-)  # fmt: skip
+)
 def wrong_ending(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
     return material.own.wrong or ""
 
 
 @rule(
-    "random-answer", "the whole text is that of another document", "sentence", degrees=("only",), needs=("others",),
+    "random-answer",
+    "the whole text is that of another document",
+    "sentence",
+    degrees=("only",),
+    needs=("others",),
     paper=f"{DHP}: of answers",
-)  # fmt: skip
+)
 def random_answer(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
     return other_text(text, material)
 

@@ -41,9 +41,15 @@ class Gap:
     def to_dict(self) -> dict[str, Any]:
         d = self.difference
         return {
-            "other": self.other, "value": json_number(d.value), "low": json_number(d.low), "high": json_number(d.high),
-            "p": json_number(d.p), "p_holm": json_number(self.p_holm), "seeds": self.seeds, "reason": d.reason,
-        }  # fmt: skip
+            "other": self.other,
+            "value": json_number(d.value),
+            "low": json_number(d.low),
+            "high": json_number(d.high),
+            "p": json_number(d.p),
+            "p_holm": json_number(self.p_holm),
+            "seeds": self.seeds,
+            "reason": d.reason,
+        }
 
 
 @dataclass(slots=True)
@@ -90,21 +96,39 @@ class Line:
     def to_dict(self) -> dict[str, Any]:
         means = {name: json_number(self.mean(name)) for name in MEANS}
         return {
-            "name": self.name, "model": self.model, "arm": self.arm, "train": self.train,
-            "q": means.pop("q"), "low": json_number(self.low), "high": json_number(self.high), **means,
+            "name": self.name,
+            "model": self.model,
+            "arm": self.arm,
+            "train": self.train,
+            "q": means.pop("q"),
+            "low": json_number(self.low),
+            "high": json_number(self.high),
+            **means,
             "tokens": json_number(self.mean("prompt_tokens", "completion_tokens")),
             "spread": {name: json_number(self.spread(name)) for name in MEANS[:4]},
-            "failed": self.failed, "seeds": len(self.records), "of": self.wanted,
+            "failed": self.failed,
+            "seeds": len(self.records),
+            "of": self.wanted,
             "by_seed": {str(seed): r["q"] for seed, r in self.records.items()},
             "selected": {str(seed): r["selected"] for seed, r in self.records.items()},
             "minus_baseline": None if self.baseline is None else self.baseline.to_dict(),
             "minus_best": None if self.best is None else self.best.to_dict(),
-        }  # fmt: skip
+        }
 
 
 MEANS = (
-    "q", "pearson", "spearman", "kendall", "labels", "heldout", "calls", "sent", "seconds", "heldout_calls", "demos",
-)  # fmt: skip
+    "q",
+    "pearson",
+    "spearman",
+    "kendall",
+    "labels",
+    "heldout",
+    "calls",
+    "sent",
+    "seconds",
+    "heldout_calls",
+    "demos",
+)
 
 
 def _number(value: Any) -> float:
@@ -131,11 +155,15 @@ class Analysis:
         """For notebooks: Q of every line with its interval, and what it is ahead of the baseline."""
         table = Table(
             (
-                "line", "labels", Column("Q", ".2f"), Column(f"less {self.config.baseline}", "+.2f"),
-                Column("p (Holm)", "p"), Column("calls", ",.0f"),
+                "line",
+                "labels",
+                Column("Q", ".2f"),
+                Column(f"less {self.config.baseline}", "+.2f"),
+                Column("p (Holm)", "p"),
+                Column("calls", ",.0f"),
             ),
             f"Study of {self.config.study}",
-        )  # fmt: skip
+        )
         for line in self.lines:
             ahead = line.baseline
             lead = (ahead and ahead.difference.value, ahead and ahead.p_holm)

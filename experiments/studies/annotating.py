@@ -105,10 +105,15 @@ def joined(
     model = asked.model(table)
     rows = [published_row(one, table, numbers, columns) for one, numbers in table.rows.items()]
     rows += [
-        PaperRow(row, True, model if table.kind == "spans" else "", {c: values.get(c, empty) for c in columns},
-                 "; ".join((*differs[row], *filter(None, [table.differs.get(row, "")]))))
+        PaperRow(
+            row,
+            True,
+            model if table.kind == "spans" else "",
+            {c: values.get(c, empty) for c in columns},
+            "; ".join((*differs[row], *filter(None, [table.differs.get(row, "")]))),
+        )
         for row, values in result.items()
-    ]  # fmt: skip
+    ]
     rows += [published_row(other, table, numbers, columns) for other, numbers in table.beside.items()]
     return Joined(name, table, tuple(columns), tuple(rows), table.notes)
 

@@ -139,12 +139,15 @@ def _run(read: Given, given: Mapping[str, Any]) -> int:
         if as_json:
             print_json(
                 {
-                    "study": read.kind, "output": str(output), **counts,
+                    "study": read.kind,
+                    "output": str(output),
+                    **counts,
                     "lines": [line.to_dict() for line in analysis.lines],
                     "failures": [{**cell._asdict(), "reason": reason} for cell, reason in analysis.failures],
-                    "notes": analysis.notes, "files": [path.name for path in written],
+                    "notes": analysis.notes,
+                    "files": [path.name for path in written],
                 }
-            )  # fmt: skip
+            )
         else:
             tables.show(analysis)
             out.print(

@@ -31,9 +31,22 @@ Size = int | Literal["all"]
 CONNECTION = ("api_base", *ReachOptions.model_fields)
 #: What a cell decides, or the whole study: no arm may have its own.
 OF_STUDY = (
-    "labels", "lm", "output", "aspect", "scale", "columns", "heldout", "level", "seed", "max_calls", "max_cost",
-    "cv", "mlflow", "baseline", *ModelOptions.model_fields,
-)  # fmt: skip
+    "labels",
+    "lm",
+    "output",
+    "aspect",
+    "scale",
+    "columns",
+    "heldout",
+    "level",
+    "seed",
+    "max_calls",
+    "max_cost",
+    "cv",
+    "mlflow",
+    "baseline",
+    *ModelOptions.model_fields,
+)
 #: Parts of an arm's name beside optimizers, variants and methods.
 PARTS: Mapping[str, Mapping[str, Any]] = {
     "racing": {"racing": True},
@@ -48,13 +61,27 @@ OWN_CRITERIA = "own-criteria"
 #: The arms of Active-Critic's Table 1 (the variants), Table 4 (without McS-E it is the coarse variant; own-criteria is
 #: added where there are some), Figure 2 (explanations) and Figure 3 (search, then task inference from one mini-batch).
 ABLATION = (
-    "fine", "coarse", "vanilla", "fine+no-task", "fine+no-os-e", "fine+no-explanations", "coarse+no-explanations",
-    "fine+no-search", "coarse+no-search", "fine+no-search+one-batch", "coarse+no-search+one-batch",
-)  # fmt: skip
+    "fine",
+    "coarse",
+    "vanilla",
+    "fine+no-task",
+    "fine+no-os-e",
+    "fine+no-explanations",
+    "coarse+no-explanations",
+    "fine+no-search",
+    "coarse+no-search",
+    "fine+no-search+one-batch",
+    "coarse+no-search+one-batch",
+)
 #: From the cheapest to the dearest; those that are not registered are left out.
 OPTIMIZERS = (
-    "zero-shot", "labeled-few-shot", "random-search", "random-search+racing", "optuna", "gepa",
-)  # fmt: skip
+    "zero-shot",
+    "labeled-few-shot",
+    "random-search",
+    "random-search+racing",
+    "optuna",
+    "gepa",
+)
 
 
 class StudyOptions(Options):

@@ -158,9 +158,13 @@ def save(path: Path, known: Known) -> None:
     table = known.table
     states: dict[str, Any] = {f"states/{block}": v.astype(np.float16) for block, v in table.states.items()}
     np.savez_compressed(
-        path, names=np.array(table.names), values=table.values, groups=np.array([str(g) for g in table.groups]),
-        scores=known.scores, **states,
-    )  # fmt: skip
+        path,
+        names=np.array(table.names),
+        values=table.values,
+        groups=np.array([str(g) for g in table.groups]),
+        scores=known.scores,
+        **states,
+    )
 
 
 def load(path: Path) -> tuple[Readings, Vector]:
@@ -305,9 +309,16 @@ def worth(task: Task, known: Experience, draws: int, sizes: Sequence[int] = SIZE
     of = {name: np.nan_to_num(table.columns([name])[:, 0]) for name in (DIRECT, "assistant.mean")}
     mean = tuple(np.mean(permuted, axis=0).tolist()) if permuted else (np.nan, np.nan)
     return Worth(
-        task.name, task.family, len(table), agreement(of[DIRECT], scores), agreement(of["assistant.mean"], scores),
-        agreement(head(table), scores), by_labels, mean, float(np.mean(seconds)),
-    )  # fmt: skip
+        task.name,
+        task.family,
+        len(table),
+        agreement(of[DIRECT], scores),
+        agreement(of["assistant.mean"], scores),
+        agreement(head(table), scores),
+        by_labels,
+        mean,
+        float(np.mean(seconds)),
+    )
 
 
 def _deviation(fit: Fitted) -> float:

@@ -86,18 +86,26 @@ def figures(analysis: Analysis) -> Iterator[tuple[str, Drawing]]:
         yield "Q of every line with its 95 % interval; the thin line is 0", forest([("", estimates)])
     done = [line for line in analysis.lines if line.records and not math.isnan(line.q)]
     names = list(dict.fromkeys(line.name for line in done))
-    for title, x, words in (("Q against calls", "calls", "calls of fitting"),
-                            ("Q against labels", "labels", "labels to learn from")):  # fmt: skip
+    for title, x, words in (
+        ("Q against calls", "calls", "calls of fitting"),
+        ("Q against labels", "labels", "labels to learn from"),
+    ):
         if not done or (x == "labels" and len(analysis.sizes()) < 2):
             continue
         series = []
         for name in names:
             own = sorted((line for line in done if line.name == name), key=lambda line: line.mean(x))
             dots = [
-                Dot(max(1.0, line.mean(x)), line.q, line.low, line.high, 4.0, f"{name}: Q {line.q:.2f}, "
-                    f"{line.mean(x):,.0f}")
+                Dot(
+                    max(1.0, line.mean(x)),
+                    line.q,
+                    line.low,
+                    line.high,
+                    4.0,
+                    f"{name}: Q {line.q:.2f}, {line.mean(x):,.0f}",
+                )
                 for line in own
-            ]  # fmt: skip
+            ]
             series.append(Dots(dots, OF_JUDGES[keys[name] - 1], joined=True, name=name))
         about = f"{title}: means over the seeds with 95 % intervals; the lower axis is logarithmic"
         yield (

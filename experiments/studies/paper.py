@@ -33,9 +33,14 @@ from .config import Given
 _SHELF = Shelf(Path(__file__).parent / "published", "study paper", "table", "`judgesmith study paper`")
 names, about = _SHELF.names, _SHELF.about
 SIGNS = {
-    "pearson": "r", "spearman": "ρ", "kendall": "τ",
-    "touching": "spans right", "precision": "precision", "recall": "recall", "f1": "F1",
-}  # fmt: skip
+    "pearson": "r",
+    "spearman": "ρ",
+    "kendall": "τ",
+    "touching": "spans right",
+    "precision": "precision",
+    "recall": "recall",
+    "f1": "F1",
+}
 MEAN = "mean"  # the column with the mean of the others
 Measured = Literal["pearson", "spearman", "kendall", "touching", "precision", "recall", "f1"]
 Numbers = Mapping[str, list[float | None]]
@@ -108,9 +113,13 @@ class PaperRow:
     def to_dict(self) -> dict[str, Any]:
         values = {column: [json_number(v) for v in found] for column, found in self.values.items()}
         return {
-            "row": self.name, "ours": self.ours, "model": self.model, "values": values, "differs": self.differs,
+            "row": self.name,
+            "ours": self.ours,
+            "model": self.model,
+            "values": values,
+            "differs": self.differs,
             "spread": json_number(self.spread),
-        }  # fmt: skip
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +207,7 @@ def _ours(arm: str, table: PaperTable, analyses: Mapping[str, Analysis], columns
         if MEAN in columns:
             values[MEAN] = tuple(
                 sum(values[c][i] for c in analyses) / len(analyses) for i in range(len(table.coefficients))
-            )  # fmt: skip
+            )
         measured = [line for line in own.values() if line.records]
         rows = sorted({round(line.mean("heldout")) for line in measured})
         seeds = sorted({len(line.records) for line in measured})
@@ -237,7 +246,7 @@ def rows_of(name: str, table: PaperTable, columns: Sequence[str] = ()) -> Joined
             values[other] = tuple(
                 correlate(ratings[one], ratings[other], coefficient=c, level=table.level, documents=where).value
                 for c in table.correlations
-            )  # fmt: skip
+            )
         text = "; ".join(filter(None, (f"{len(rows)} rows", table.columns[column].differs)))
         made.append(PaperRow(one, True, "", values, text))
     return Joined(name, table, table.aspects, tuple(made), table.notes)
@@ -269,10 +278,15 @@ def markdown(joined: Joined) -> str:
 def write(joined: Joined, folder: Path) -> list[Path]:
     """table.md and table.json. Raises OptionError for a folder that cannot be written."""
     data = {
-        "table": joined.name, "paper": joined.table.paper, "of": joined.table.table, "model": joined.table.model,
-        "coefficients": list(joined.table.coefficients), "columns": list(joined.columns),
-        "rows": [row.to_dict() for row in joined.rows], "notes": list(joined.notes),
-    }  # fmt: skip
+        "table": joined.name,
+        "paper": joined.table.paper,
+        "of": joined.table.table,
+        "model": joined.table.model,
+        "coefficients": list(joined.table.coefficients),
+        "columns": list(joined.columns),
+        "rows": [row.to_dict() for row in joined.rows],
+        "notes": list(joined.notes),
+    }
     try:
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(folder / "table.md", markdown(joined))

@@ -121,10 +121,16 @@ class Paper(Command, Model, Json):
         if self.rows:
             raise OptionError(f"--rows: {self.table} learns from rows; give --train and --heldout")
         flags = {
-            "lm": self.lm, "arms": self._arms(table), "seeds": self.seeds, "train": self.train,
-            "heldout": self.heldout, "max_calls": self.max_calls, "api_base": self.api_base,
-            **settings, **self._ensemble(table),
-        }  # fmt: skip
+            "lm": self.lm,
+            "arms": self._arms(table),
+            "seeds": self.seeds,
+            "train": self.train,
+            "heldout": self.heldout,
+            "max_calls": self.max_calls,
+            "api_base": self.api_base,
+            **settings,
+            **self._ensemble(table),
+        }
         plans: list[dict[str, Any]] = []
         result: dict[str, Analysis] = {}
         failures: list[str] = []
@@ -132,7 +138,7 @@ class Paper(Command, Model, Json):
             place = Path(stack.enter_context(tempfile.TemporaryDirectory())) if self.dry_run else self.folder
             prepared = {
                 column: papers.given_for(table, column, flags, place / papers.slug(column)) for column in columns
-            }  # fmt: skip
+            }
             where = prepared[columns[0]].connection()
             made = {column: Study.prepare(given) for column, given in prepared.items()}
             if not self.dry_run:
@@ -144,9 +150,12 @@ class Paper(Command, Model, Json):
                         studies.show_plan(one, where, column)
                     continue
                 result[column], _, _ = studies.run_one(
-                    one, self.folder / papers.slug(column), where, overwrite=self.overwrite,
+                    one,
+                    self.folder / papers.slug(column),
+                    where,
+                    overwrite=self.overwrite,
                     said=None if self.as_json else column,
-                )  # fmt: skip
+                )
                 failures += [f"{column}: {cell}: {reason}" for cell, reason in result[column].failures]
         if self.dry_run:
             return self._planned(plans)
@@ -190,10 +199,14 @@ class Paper(Command, Model, Json):
             rows = [row.to_dict() for row in joined.rows]
             print_json(
                 {
-                    "table": joined.name, "output": str(self.folder), "columns": list(joined.columns), "rows": rows,
-                    "notes": list(joined.notes), "failures": failures,
+                    "table": joined.name,
+                    "output": str(self.folder),
+                    "columns": list(joined.columns),
+                    "rows": rows,
+                    "notes": list(joined.notes),
+                    "failures": failures,
                 }
-            )  # fmt: skip
+            )
             return int(bool(failures))
         papers.shown(joined).show(out)
         for note in joined.notes:

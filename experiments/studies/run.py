@@ -43,9 +43,15 @@ from .config import Given, Size, StudyConfig, changes
 
 #: What a study leaves in its folder.
 FILES = (
-    "config.yaml", "results.jsonl", "predictions.jsonl", "study.html", "tables.md", "tables.tex", "figure.svg",
+    "config.yaml",
+    "results.jsonl",
+    "predictions.jsonl",
+    "study.html",
+    "tables.md",
+    "tables.tex",
+    "figure.svg",
     "figure.pdf",
-)  # fmt: skip
+)
 
 
 class Cell(NamedTuple):
@@ -144,7 +150,7 @@ class Study:
             for seed in c.seeds
             for size in c.train
             for arm in c.arms
-        ]  # fmt: skip
+        ]
 
     def compile_run(self, cell: Cell) -> CompileRun:
         """The options of `judgesmith compile` that a cell stands for."""
@@ -156,10 +162,16 @@ class Study:
         trial = {"method.trial": cell.seed} if setup.takes("method.trial") else {}  # of drawn answers
         given = trial | c.shared(arm) | own | {"run.level": c.level, "run.seed": cell.seed}
         return CompileRun.of(
-            setup, setup.resolve(given, source="settings"),
-            labels=Path(c.labels), lm=cell.model or None, output=Path(), aspect=c.aspect, scale=c.scale,
-            columns=c.columns, library_aspect=library_aspect,
-        )  # fmt: skip
+            setup,
+            setup.resolve(given, source="settings"),
+            labels=Path(c.labels),
+            lm=cell.model or None,
+            output=Path(),
+            aspect=c.aspect,
+            scale=c.scale,
+            columns=c.columns,
+            library_aspect=library_aspect,
+        )
 
     def compiler(self, cell: Cell) -> tuple[Judge, Compiler, Labels]:
         """The judge to be fitted, how, and the labels to learn from."""
@@ -185,9 +197,12 @@ class Study:
         """What is kept in config.yaml beside the options."""
         c = self.config
         result: dict[str, Any] = {
-            "rows": len(self.labels), "fingerprint": self.labels.fingerprint(), "files": c.files(),
-            "judgesmith": version("judgesmith"), "dspy": version("dspy"),
-        }  # fmt: skip
+            "rows": len(self.labels),
+            "fingerprint": self.labels.fingerprint(),
+            "files": c.files(),
+            "judgesmith": version("judgesmith"),
+            "dspy": version("dspy"),
+        }
         if not _is_number(c.heldout):
             result["heldout_fingerprint"] = self.parts[c.seeds[0]].heldout.fingerprint()
         return result
@@ -383,13 +398,18 @@ def run_cell(
     }
     rows = [
         {
-            "id": row.id, "group": row.group, "doc_id": row.doc_id, "system": row.system,
-            "human": round(float(human), 6), "percent": json_number(float(percent)), "failure": verdict.failure,
+            "id": row.id,
+            "group": row.group,
+            "doc_id": row.doc_id,
+            "system": row.system,
+            "human": round(float(human), 6),
+            "percent": json_number(float(percent)),
+            "failure": verdict.failure,
         }
         for row, human, percent, verdict in zip(
             heldout.rows, heldout.scores.tolist(), scored.percents.tolist(), scored.verdicts, strict=True
         )
-    ]  # fmt: skip
+    ]
     return result, rows
 
 

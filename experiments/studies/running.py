@@ -65,8 +65,10 @@ def plan_of(study: Study, where: Connection) -> dict[str, Any]:
     """What a study would take at most, as JSON values."""
     groups, seconds = _groups(study, where)
     return {
-        "cells": len(study.cells()), "calls": sum(map(sum, groups.values())),
-        "seconds": round(seconds), "seeds": list(study.config.seeds),
+        "cells": len(study.cells()),
+        "calls": sum(map(sum, groups.values())),
+        "seconds": round(seconds),
+        "seeds": list(study.config.seeds),
         "parts": {
             str(seed): {"heldout": len(part.heldout), "to_learn_from": len(part.pool)}
             for seed, part in study.parts.items()
@@ -75,7 +77,7 @@ def plan_of(study: Study, where: Connection) -> dict[str, Any]:
             {"model": model, "arm": arm, "train": size, "cells": len(each), "calls": sum(each)}
             for (model, arm, size), each in groups.items()
         ],
-    }  # fmt: skip
+    }
 
 
 def show_plan(study: Study, where: Connection, of: str = "the study") -> None:

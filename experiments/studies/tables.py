@@ -63,7 +63,7 @@ def results(analysis: Analysis) -> Table:
     coefficients = (Column(sign, ".3f", ".2f") for sign in COEFFICIENTS.values())
     made = Table(
         [WHAT[analysis.config.study], *([Column("labels", "s")] if several else []), *coefficients, *gaps, *cost]
-    )  # fmt: skip
+    )
     for size in analysis.sizes():
         lines = analysis.of(size)
         whole = [line for line in lines if line.whole] or [line for line in lines if line.records]
@@ -80,10 +80,14 @@ def results(analysis: Analysis) -> Table:
                 d = gap and gap.difference
                 cells += [Cell(d.value, d.low, d.high), Cell(gap.p_holm)] if gap and d else [Cell(None), Cell("")]
             made.add(
-                Cell(line.name + seeds, colour=keys[line.name]), *([size_text(size, lines)] if several else []), *cells,
-                line.failed if line.records else None, line.mean("calls"),
-                line.mean("prompt_tokens", "completion_tokens"), line.mean("seconds"),
-            )  # fmt: skip
+                Cell(line.name + seeds, colour=keys[line.name]),
+                *([size_text(size, lines)] if several else []),
+                *cells,
+                line.failed if line.records else None,
+                line.mean("calls"),
+                line.mean("prompt_tokens", "completion_tokens"),
+                line.mean("seconds"),
+            )
     return made
 
 
@@ -107,17 +111,33 @@ def _spread(analysis: Analysis) -> Table:
 
 def _by_seed(analysis: Analysis) -> Table:
     made = Table(
-        [WHAT[analysis.config.study], Column("labels", "s"), Column("seed", "d"), Column("Q", ".3f"), "95 %", "chosen",
-         Column("demonstrations", "d"), "form", Column("calls", "d")]
-    )  # fmt: skip
+        [
+            WHAT[analysis.config.study],
+            Column("labels", "s"),
+            Column("seed", "d"),
+            Column("Q", ".3f"),
+            "95 %",
+            "chosen",
+            Column("demonstrations", "d"),
+            "form",
+            Column("calls", "d"),
+        ]
+    )
     for line in analysis.lines:
         for seed, record in line.records.items():
             low, high = (math.nan if record[end] is None else record[end] for end in ("low", "high"))
             form = {name: value for name, value in (record.get("form") or {}).items() if name in ("explain", "reading")}
             made.add(
-                line.name, size_text(line.train, analysis.of(line.train)), seed, record["q"], interval(low, high),
-                record["selected"], record["demos"], ", ".join(f"{n}={v}" for n, v in form.items()), record["calls"],
-            )  # fmt: skip
+                line.name,
+                size_text(line.train, analysis.of(line.train)),
+                seed,
+                record["q"],
+                interval(low, high),
+                record["selected"],
+                record["demos"],
+                ", ".join(f"{n}={v}" for n, v in form.items()),
+                record["calls"],
+            )
     return made
 
 

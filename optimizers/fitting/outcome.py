@@ -184,9 +184,13 @@ def fit_sureness(
     times = off / np.interp(x, knots, errors)
     reach = [conformal_quantile(times, coverage, documents=members) for coverage in COVERAGES]
     return Sureness(
-        tuple(knots.round(3).tolist()), tuple(errors.round(6).tolist()), COVERAGES,
-        tuple(round(r, 6) + 1e-6 if np.isfinite(r) else None for r in reach), len(x), len(set(members)),
-    )  # fmt: skip
+        tuple(knots.round(3).tolist()),
+        tuple(errors.round(6).tolist()),
+        COVERAGES,
+        tuple(round(r, 6) + 1e-6 if np.isfinite(r) else None for r in reach),
+        len(x),
+        len(set(members)),
+    )
 
 
 def _expected(x: Vector, off: Vector) -> tuple[Vector, Vector]:

@@ -89,11 +89,12 @@ class Desk:
         kept = ("source", "output", "context", "reference", "group")
         return [
             dspy.Example(
-                {name: row[name] for name in kept if row.get(name) is not None}, score=round(float(row.score), 1),
+                {name: row[name] for name in kept if row.get(name) is not None},
+                score=round(float(row.score), 1),
                 row=len(self.context.rows) + number,
             ).with_inputs("row")
             for number, row in enumerate(self.context.pool)
-        ]  # fmt: skip
+        ]
 
     def run(self, coroutine: Callable[[], Any]) -> Any:
         """Run a call to a model. Raises CallError where it failed, Ended where no further one makes sense."""

@@ -263,9 +263,13 @@ class CorrelationRandomSearch(DemonstrationSearch):
                 )
                 loop.min_num_samples = min(1, loop.max_num_samples)
                 best = loop.compile(
-                    Numbered(table), teacher=Numbered(table, teaches=True), trainset=train, valset=rows,
-                    restrict=self._restrict, labeled_sample=self._labeled_sample,
-                )  # fmt: skip
+                    Numbered(table),
+                    teacher=Numbered(table, teaches=True),
+                    trainset=train,
+                    valset=rows,
+                    restrict=self._restrict,
+                    labeled_sample=self._labeled_sample,
+                )
         except Ended as end:
             raise end.error from None
         if self.metric is not None:

@@ -295,9 +295,15 @@ class PairwiseComparer(Evaluator):
         """aspect: the aspect with its definition, for the prompt's start; name: its name, for the question."""
         first = order or ("output-first" if self.order == "output-first" else "other-first")
         return {
-            "task": task, "aspect": aspect, "name": name, "source": item.source, "context": item.context,
-            "other": other, "output": item.output, "order": first,
-        }  # fmt: skip
+            "task": task,
+            "aspect": aspect,
+            "name": name,
+            "source": item.source,
+            "context": item.context,
+            "other": other,
+            "output": item.output,
+            "order": first,
+        }
 
     async def acompare(self, item: Item, other: str, lm: LanguageModel, **known: str) -> Comparison:
         """How `item.output` compares with `other`. known: task, aspect and name. Raises CallError where no answer could
@@ -464,7 +470,9 @@ def _mean(parts: Sequence[Comparison], flipped: bool | None = None) -> Compariso
         sum(shares) / len(parts) for shares in zip(*((c.better, c.worse, c.similar) for c in parts), strict=True)
     )
     return Comparison(
-        better, worse, similar,
+        better,
+        worse,
+        similar,
         min((c.share for c in parts if not math.isnan(c.share)), default=math.nan),
         sum(c.answers for c in parts),
         flipped,
@@ -472,7 +480,7 @@ def _mean(parts: Sequence[Comparison], flipped: bool | None = None) -> Compariso
         tuple(text for c in parts for text in c.raw),
         any(c.repaired for c in parts),
         tuple(dict.fromkeys(note for c in parts for note in c.notes)),
-    )  # fmt: skip
+    )
 
 
 class _Asked(LanguageModel):

@@ -185,9 +185,15 @@ class PairwiseDirectScorer(ComparingJudge):
         this judge was made."""
         criteria = self.knowledge.criteria
         return Target(
-            self.family, self.knowledge.description, self.aspect, criteria[0].definition if criteria else "",
-            self.low, self.high, self.words, self.levels if self.grading == "written" else 1,
-        )  # fmt: skip
+            self.family,
+            self.knowledge.description,
+            self.aspect,
+            criteria[0].definition if criteria else "",
+            self.low,
+            self.high,
+            self.words,
+            self.levels if self.grading == "written" else 1,
+        )
 
     def _writing_model(self, lm: LanguageModel) -> LanguageModel:
         if not self.writer_name or self.writer_name == lm.name:

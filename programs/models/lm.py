@@ -268,8 +268,10 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         reply = await self.complete(request)
         if reply.tokens is None:
             return [reply.text]
-        listed = [{"token": t.text, "top_logprobs": [{"token": a, "logprob": p} for a, p in t.alternatives]}
-                  for t in reply.tokens]  # fmt: skip
+        listed = [
+            {"token": t.text, "top_logprobs": [{"token": a, "logprob": p} for a, p in t.alternatives]}
+            for t in reply.tokens
+        ]
         return [{"text": reply.text, "logprobs": {"content": listed}}]
 
     def dump_state(self) -> dict[str, Any]:

@@ -15,7 +15,7 @@ _LIKE_A_KEY = re.compile(
     r"(?<=//)[^/\s@]+(?=@)|"
     r"(?i:(?<=key=)|(?<=key: )|(?<=token=)|(?<=token: )|(?<=secret=)|(?<=password=))[^\s&\"',;]{6,}|"
     r"\b(?=[A-Za-z_]*\d)(?=[\d_]*[A-Za-z])[A-Za-z0-9_]{32,}"
-)  # fmt: skip
+)
 
 
 def masked(text: str, *known: str | None) -> str:

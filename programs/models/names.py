@@ -27,10 +27,29 @@ _VENDORS = (
 
 #: Providers that each have one host, whose own plain names lead there.
 ONE_HOST = (
-    "anthropic", "cerebras", "codestral", "cohere", "cohere_chat", "dashscope", "deepinfra", "deepseek", "fireworks_ai",
-    "gemini", "github", "groq", "mistral", "moonshot", "nvidia_nim", "openai", "openrouter", "perplexity", "sambanova",
-    "together_ai", "xai", "zai",
-)  # fmt: skip
+    "anthropic",
+    "cerebras",
+    "codestral",
+    "cohere",
+    "cohere_chat",
+    "dashscope",
+    "deepinfra",
+    "deepseek",
+    "fireworks_ai",
+    "gemini",
+    "github",
+    "groq",
+    "mistral",
+    "moonshot",
+    "nvidia_nim",
+    "openai",
+    "openrouter",
+    "perplexity",
+    "sambanova",
+    "together_ai",
+    "xai",
+    "zai",
+)
 #: The form of a model's name by provider.
 LISTED = {
     # On this machine, or on a server that the user's settings name.

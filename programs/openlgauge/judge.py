@@ -284,8 +284,11 @@ class OpeNLGauge(OneAspectJudge):
             opinions = {name: replace(opinions[name], outlier=out) for name, out in zip(opinions, far, strict=True)}
         errors, merged_by, merge = await self._merged(item, opinions, lm)
         notes = [f"annotator {name} gave no score: {o.failure}" for name, o in opinions.items() if o.failure]
-        notes += [f"annotator {name} is an outlier; its errors were left out" for name, o in opinions.items()
-                  if o.outlier and self.drop_outliers]  # fmt: skip
+        notes += [
+            f"annotator {name} is an outlier; its errors were left out"
+            for name, o in opinions.items()
+            if o.outlier and self.drop_outliers
+        ]
         notes += merged_by
         if len(opinions) == 1:
             notes += next(iter(opinions.values())).notes

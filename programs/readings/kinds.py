@@ -70,13 +70,16 @@ def surface(source: str, output: str) -> dict[str, float]:
     ends = max(1, sum(word in ".!?" for word in made))
     short, long = given[:_MOST_WORDS], made[:_MOST_WORDS]
     return {
-        "words": math.log1p(len(made)), "ratio": math.log1p(len(made)) - math.log1p(len(given)),
-        "from_source": len(both) / max(1, len(set(made))), "of_source": len(both) / max(1, len(set(given))),
+        "words": math.log1p(len(made)),
+        "ratio": math.log1p(len(made)) - math.log1p(len(given)),
+        "from_source": len(both) / max(1, len(set(made))),
+        "of_source": len(both) / max(1, len(set(given))),
         "order": float(Indel.normalized_similarity(short, long)),
         "copied": LCSseq.similarity(short, long) / max(1, len(long)),
-        "variety": len(set(made)) / max(1, len(made)), "repeated": 1 - len(pairs) / max(1, pairs.total()),
+        "variety": len(set(made)) / max(1, len(made)),
+        "repeated": 1 - len(pairs) / max(1, pairs.total()),
         "sentence": math.log1p(len(made) / ends),
-    }  # fmt: skip
+    }
 
 
 def reference(known: str, output: str) -> dict[str, float]:
@@ -117,11 +120,16 @@ class Likelihood(Reading):
         logp = tokens.logp.astype(np.float64)
         low, lower, middle = np.quantile(logp, (0.1, 0.25, 0.5))
         return {
-            "mean": float(logp.mean()), "min": float(logp.min()), "sum": float(logp.sum()),
-            "q10": float(low), "q25": float(lower), "q50": float(middle),
-            "excess": float((-logp - tokens.entropy).mean()), "gap": float((tokens.top - logp).mean()),
+            "mean": float(logp.mean()),
+            "min": float(logp.min()),
+            "sum": float(logp.sum()),
+            "q10": float(low),
+            "q25": float(lower),
+            "q50": float(middle),
+            "excess": float((-logp - tokens.entropy).mean()),
+            "gap": float((tokens.top - logp).mean()),
             "tokens": float(np.log(len(logp))),
-        }  # fmt: skip
+        }
 
 
 @readings.register

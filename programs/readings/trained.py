@@ -26,10 +26,14 @@ NAME, BASE = "judgesmith-135m", "local/smollm2-135m"
 LAYER, SOURCE, CONTEXT, REFERENCE, OUTPUT = 22, 200, 120, 90, 180
 #: What an output of a task is called.
 _TASKS = {
-    "summarization": "a summary", "simplification": "a simpler sentence", "data-to-text": "saying data in words",
-    "dialogue": "the next turn of a dialogue", "story": "a story", "translation": "a translation",
+    "summarization": "a summary",
+    "simplification": "a simpler sentence",
+    "data-to-text": "saying data in words",
+    "dialogue": "the next turn of a dialogue",
+    "story": "a story",
+    "translation": "a translation",
     "question-answering": "an answer to a question",
-}  # fmt: skip
+}
 
 
 def trained_score(text: Text, aspect: str) -> float:

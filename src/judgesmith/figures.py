@@ -25,8 +25,14 @@ from .tables import clean, escaped, shortened
 SERIES = ("#0067a3", "#c4520a", "#00755a", "#a3447b", "#806000", "#5b5b66")
 #: A page's colours differ between its light and its dark form: a figure is drawn in names that stand for them, and in a
 #: file in those of paper.
-OF_PAGE = ("currentColor", "var(--accent)", "var(--people)", "var(--dim)", "var(--line)",
-           *(f"var(--judge{k})" for k in range(1, len(SERIES) + 1)))  # fmt: skip
+OF_PAGE = (
+    "currentColor",
+    "var(--accent)",
+    "var(--people)",
+    "var(--dim)",
+    "var(--line)",
+    *(f"var(--judge{k})" for k in range(1, len(SERIES) + 1)),
+)
 ON_PAPER = ("#1a1a1a", "#1f5fa8", "#6d6d6d", "#565656", "#d5d5d5", *SERIES)
 INK, JUDGE, PEOPLE, DIM, LINE, *OF_JUDGES = (f"judgesmith {k}" for k in range(len(OF_PAGE)))
 #: What a page does without: texts are in its own font, and nothing is drawn outside the axes.
@@ -40,7 +46,7 @@ _SLIM = [
         (r"> <", "><"),
         (r"<g/>", ""),
     )
-]  # fmt: skip
+]
 
 
 class Drawing(Markup):
@@ -64,15 +70,38 @@ def _style(more: Mapping[str, Any]) -> Iterator[None]:
     from matplotlib import rc_context
 
     settings = {
-        "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "axes.axisbelow": True,
-        "axes.edgecolor": DIM, "axes.labelcolor": INK, "text.color": INK, "xtick.color": DIM, "ytick.color": DIM,
-        "xtick.labelcolor": INK, "ytick.labelcolor": INK, "grid.color": LINE, "grid.linewidth": 0.6, "font.size": 11,
-        "axes.labelsize": 11, "xtick.labelsize": 11, "ytick.labelsize": 11, "legend.fontsize": 9,
-        "legend.frameon": False, "lines.linewidth": 1.6, "lines.markersize": 4.5, "xtick.major.size": 0,
-        "ytick.major.size": 0, "xtick.minor.size": 0, "svg.hashsalt": "judgesmith", "text.usetex": False,
-        "text.parse_math": False, "figure.constrained_layout.use": False, "figure.facecolor": "white",
-        "savefig.facecolor": "white", "font.family": "sans-serif",
-    }  # fmt: skip
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.grid": True,
+        "axes.axisbelow": True,
+        "axes.edgecolor": DIM,
+        "axes.labelcolor": INK,
+        "text.color": INK,
+        "xtick.color": DIM,
+        "ytick.color": DIM,
+        "xtick.labelcolor": INK,
+        "ytick.labelcolor": INK,
+        "grid.color": LINE,
+        "grid.linewidth": 0.6,
+        "font.size": 11,
+        "axes.labelsize": 11,
+        "xtick.labelsize": 11,
+        "ytick.labelsize": 11,
+        "legend.fontsize": 9,
+        "legend.frameon": False,
+        "lines.linewidth": 1.6,
+        "lines.markersize": 4.5,
+        "xtick.major.size": 0,
+        "ytick.major.size": 0,
+        "xtick.minor.size": 0,
+        "svg.hashsalt": "judgesmith",
+        "text.usetex": False,
+        "text.parse_math": False,
+        "figure.constrained_layout.use": False,
+        "figure.facecolor": "white",
+        "savefig.facecolor": "white",
+        "font.family": "sans-serif",
+    }
     with rc_context(cast(Any, {**settings, **more})):
         yield
 
@@ -148,9 +177,16 @@ class Dots:
 
 
 def plot(
-    series: Sequence[Dots], x: str, y: str, *, width: int = 300, height: int = 250, line: str = "",
-    logarithmic: bool = False, salt: str = "",
-) -> Drawing:  # fmt: skip
+    series: Sequence[Dots],
+    x: str,
+    y: str,
+    *,
+    width: int = 300,
+    height: int = 250,
+    line: str = "",
+    logarithmic: bool = False,
+    salt: str = "",
+) -> Drawing:
     """Dots with intervals. x, y: what the axes are called. line: "diagonal" (x = y), "zero" (y = 0) or none.
     logarithmic: the lower axis, of positive values."""
     known = [dot for one in series for dot in one.dots if math.isfinite(dot.x) and math.isfinite(dot.y)]

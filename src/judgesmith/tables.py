@@ -217,15 +217,22 @@ class Table:
 
         made = RichTable(
             title=Text(one_line(self.title) + ", continued" * more, style="bold") if self.title else None,
-            title_justify="left", box=box.SIMPLE_HEAD if self.header else None, show_header=self.header,
-            padding=(0, 1), collapse_padding=True, pad_edge=False,
-        )  # fmt: skip
+            title_justify="left",
+            box=box.SIMPLE_HEAD if self.header else None,
+            show_header=self.header,
+            padding=(0, 1),
+            collapse_padding=True,
+            pad_edge=False,
+        )
         for k in places:
             column = self.columns[k]
             made.add_column(
-                Text(one_line(column.title)), justify="right" if column.form else "left", overflow="fold",
-                min_width=widths[k], max_width=widths[k],
-            )  # fmt: skip
+                Text(one_line(column.title)),
+                justify="right" if column.form else "left",
+                overflow="fold",
+                min_width=widths[k],
+                max_width=widths[k],
+            )
         for row in self.rows:
             if row.kind in ("section", "human"):
                 made.add_section()

@@ -34,15 +34,28 @@ class Desk(Server):
 
     def _said(self, body: dict[str, Any]) -> Any:
         system = [{"role": "system", "content": body["system"]}] if "system" in body else []
-        flat = [{"role": m["role"], "content": m["content"] if isinstance(m["content"], str) else
-                 "".join(part["text"] for part in m["content"])} for m in [*system, *body["messages"]]]  # fmt: skip
+        flat = [
+            {
+                "role": m["role"],
+                "content": m["content"]
+                if isinstance(m["content"], str)
+                else "".join(part["text"] for part in m["content"]),
+            }
+            for m in [*system, *body["messages"]]
+        ]
         self.asks.append(ask := Ask(body | {"messages": flat}, len(self.asks)))
         return self.answer(ask)
 
     def _message(self, body: dict[str, Any]) -> dict[str, Any]:
-        return {"id": "m", "type": "message", "role": "assistant", "model": body["model"], "stop_reason": "end_turn",
-                "content": [{"type": "text", "text": self._said(body)}],
-                "usage": {"input_tokens": 50, "output_tokens": 9, "cache_read_input_tokens": 40}}  # fmt: skip
+        return {
+            "id": "m",
+            "type": "message",
+            "role": "assistant",
+            "model": body["model"],
+            "stop_reason": "end_turn",
+            "content": [{"type": "text", "text": self._said(body)}],
+            "usage": {"input_tokens": 50, "output_tokens": 9, "cache_read_input_tokens": 40},
+        }
 
     def _begun(self, requests: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
         name = f"batch_{len(self.sent)}"
@@ -59,8 +72,11 @@ class Desk(Server):
         choice = {"message": {"content": fault}, "finish_reason": "stop"}
         whole = {"choices": [choice], "usage": {"prompt_tokens": 50, "completion_tokens": 9}}
         message = self._message(body) if "params" in one else {}
-        return named | {"response": {"status_code": 200, "body": whole}, "error": None,
-                        "result": {"type": "succeeded", "message": message}}  # fmt: skip
+        return named | {
+            "response": {"status_code": 200, "body": whole},
+            "error": None,
+            "result": {"type": "succeeded", "message": message},
+        }
 
     async def _other(self, request: web.Request) -> web.Response:
         rest = request.match_info["rest"]
@@ -82,8 +98,16 @@ class Desk(Server):
             wanted = [r for r in self.results[name] if not kind or (r["error"] is None) == (kind == "good")]
             return web.Response(text="".join(json.dumps(one) + "\n" for one in wanted))
         self.looks[name] += 1
-        ended = {"status": "completed", "processing_status": "ended", "output_file_id": f"{name}-good",
-                 "error_file_id": f"{name}-bad"} if self.looks[name] > 1 else {"status": "in_progress"}  # fmt: skip
+        ended = (
+            {
+                "status": "completed",
+                "processing_status": "ended",
+                "output_file_id": f"{name}-good",
+                "error_file_id": f"{name}-bad",
+            }
+            if self.looks[name] > 1
+            else {"status": "in_progress"}
+        )
         return web.json_response(self.listed[name] | ended)
 
 

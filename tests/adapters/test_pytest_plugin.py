@@ -114,8 +114,12 @@ def test_the_plug_in_in_a_pytest_of_its_own(judge: js.Judge, judge_file: Path, s
     (tmp_path / "test_outputs.py").write_text(TESTS.format(judge=str(judge_file), base=server.base))
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--junitxml=junit.xml", "test_outputs.py"],
-        cwd=tmp_path, capture_output=True, text=True, timeout=120, env=os.environ | {"OPENAI_API_KEY": "none"},
-    )  # fmt: skip
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=os.environ | {"OPENAI_API_KEY": "none"},
+    )
     assert done.returncode == 1, done.stdout + done.stderr
     assert "1 failed, 1 passed" in done.stdout
     assert "mean>=60: mean 40.000" in done.stdout

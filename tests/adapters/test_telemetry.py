@@ -12,10 +12,13 @@ from json_lines import write
 def test_each_verdict_is_an_event(
     cli: Any, judge_file: Path, server: Any, fake: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = write(tmp_path / "rows.jsonl", [
-        {"id": f"tr-{'ab' * 16}", "span_id": "cd" * 8, "source": "S", "output": "Summary r001."},
-        {"id": "2", "source": "S", "output": "Summary r002."},
-    ])  # fmt: skip
+    rows = write(
+        tmp_path / "rows.jsonl",
+        [
+            {"id": f"tr-{'ab' * 16}", "span_id": "cd" * 8, "source": "S", "output": "Summary r001."},
+            {"id": "2", "source": "S", "output": "Summary r002."},
+        ],
+    )
     server.answer = lambda ask: "No." if "r002" in str(ask.body) else fake.judging(lambda ask: 70)(ask)
     score = ("score", rows, "--judge", judge_file, "--api-base", server.base, "--otel")
     monkeypatch.setitem(sys.modules, "opentelemetry._logs", None)

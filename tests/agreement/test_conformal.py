@@ -96,10 +96,13 @@ def test_rows_without_a_score_go_to_people_first_then_the_least_sure() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"error": (0.0,)}, {"error": (1.0, 2.0)}, {"times": (-1.0,)}, {"coverage": (1.5,)},
+        {"error": (0.0,)},
+        {"error": (1.0, 2.0)},
+        {"times": (-1.0,)},
+        {"coverage": (1.5,)},
         {"percent": (5.0, 5.0), "error": (1.0, 1.0)},
     ],
-)  # fmt: skip
+)
 def test_a_sureness_that_makes_no_sense_is_refused(change: dict) -> None:
     good = {"percent": (50.0,), "error": (1.0,), "coverage": (0.9,), "times": (2.0,), "rows": 9, "documents": 9}
     assert Sureness(**good).times == (2.0,)

@@ -117,8 +117,10 @@ def test_two_perturbations_and_two_metrics_by_hand() -> None:
     # D_avg of two levels (1.380352 + 0.598104) / 2, D_min the second
     found = summarise(d, {"typos": "character", "shuffle": "sentence"})
     assert (found.d_avg, found.d_min, found.worst) == (
-        pytest.approx(0.989228, abs=1e-6), pytest.approx(0.598104, abs=1e-6), "shuffle",
-    )  # fmt: skip
+        pytest.approx(0.989228, abs=1e-6),
+        pytest.approx(0.598104, abs=1e-6),
+        "shuffle",
+    )
 
 
 def test_levels_weigh_the_same() -> None:
@@ -141,8 +143,12 @@ def test_a_metric_without_a_score_is_left_out() -> None:
     assert combine([0.01, math.nan]) == pytest.approx(0.01)
     assert combine([0.01, math.nan], [0.5, 0.5]) == pytest.approx(0.01)
     assert math.isnan(combine([math.nan, 0.3], [1, 0]))
-    for bad in (lambda: combine([0.1], [1, 2]), lambda: combine([0.1], [-1]), lambda: combine([2.0]),
-                lambda: combine([0.1], form="harmonic")):  # type: ignore[arg-type]  # fmt: skip
+    for bad in (
+        lambda: combine([0.1], [1, 2]),
+        lambda: combine([0.1], [-1]),
+        lambda: combine([2.0]),
+        lambda: combine([0.1], form="harmonic"),
+    ):  # type: ignore[arg-type]
         with pytest.raises(OptionError):
             bad()
 

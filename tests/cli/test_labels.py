@@ -27,19 +27,28 @@ def test_a_dry_run_says_what_was_understood(cli: Any, name: str) -> None:
 def test_what_was_understood_is_said_in_one_block(cli: Any) -> None:
     said = cli("compile", FOLDER / "google_form.csv", "--dry-run").said
     for part in (
-        "10 rows of google_form.csv, overall on 1..5 (said by the column's name)", "left out, no rating: rows 4, 9",
-        "12 rows in the file, 10 of them labels", "score = 'Rating (1-5)'",
-        "texts without a role, which the judge is not shown: 'Timestamp'", "rationale = 'Comments'",
-    ):  # fmt: skip
+        "10 rows of google_form.csv, overall on 1..5 (said by the column's name)",
+        "left out, no rating: rows 4, 9",
+        "12 rows in the file, 10 of them labels",
+        "score = 'Rating (1-5)'",
+        "texts without a role, which the judge is not shown: 'Timestamp'",
+        "rationale = 'Comments'",
+    ):
         assert part in " ".join(said.split())
 
 
 def test_a_benchmark_set_by_its_name(cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [
-        {"id": str(n), "source": f"s{n // 2}", "output": f"o{n}", "system": "a", "doc_id": f"d{n // 2}",
-         "scores": {"coherence": n % 4 + 1.0, "fluency": 1.0}}
+        {
+            "id": str(n),
+            "source": f"s{n // 2}",
+            "output": f"o{n}",
+            "system": "a",
+            "doc_id": f"d{n // 2}",
+            "scores": {"coherence": n % 4 + 1.0, "fluency": 1.0},
+        }
         for n in range(12)
-    ]  # fmt: skip
+    ]
     write(tmp_path / "summeval.jsonl", rows)
     monkeypatch.setenv("JUDGESMITH_DATA", str(tmp_path))
     told = cli("compile", "bench/summeval", "--aspect", "coherence", "--dry-run", "--json").told
@@ -62,9 +71,19 @@ def test_decisions_go_from_labels_to_verdicts(
     server.answer = lambda ask: f"Explanation: It says so.\nScore: {len(ask.last) * 37 % 101}"
     model = ("--lm", "openai/fake", "--api-base", server.base)
     told = cli(
-        "compile", FOLDER / name, *model, "-o", judge, "--method", "active-critic", "--variant", "vanilla",
-        "--optimizer", "none", "--json",
-    ).told  # fmt: skip
+        "compile",
+        FOLDER / name,
+        *model,
+        "-o",
+        judge,
+        "--method",
+        "active-critic",
+        "--variant",
+        "vanilla",
+        "--optimizer",
+        "none",
+        "--json",
+    ).told
     objective = {"balanced_accuracy": "auc", "weighted_kappa": "kappa", "pairwise_accuracy": "pairwise"}[measure]
     assert {c["objective"] for c in told["candidates"]} == {told["objective"]} == {objective}
     assert told["selected"]["value"] == told["candidates"][0]["value"]

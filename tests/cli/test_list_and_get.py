@@ -81,10 +81,21 @@ def test_list_data_prints_the_whole_card(folder: Path):
     assert result.exit_code == 0
     said = letters(result.stdout)
     for part in (
-        card.title, card.task, "rows 600", "documents 302", "systems 6", "simplicity: 0 to 100", card.paper_url,
-        card.aggregation, "CC BY-NC-SA 4.0", "non-commercial", card.origin.commit, card.origin.sha256,
-        "not here; `judgesmith get bench/NAME` brings it", *card.quirks,
-    ):  # fmt: skip
+        card.title,
+        card.task,
+        "rows 600",
+        "documents 302",
+        "systems 6",
+        "simplicity: 0 to 100",
+        card.paper_url,
+        card.aggregation,
+        "CC BY-NC-SA 4.0",
+        "non-commercial",
+        card.origin.commit,
+        card.origin.sha256,
+        "not here; `judgesmith get bench/NAME` brings it",
+        *card.quirks,
+    ):
         assert letters(part) in said
     assert "rows here 10" in words(run("list", "data", "mqm_ted_ende").stdout)
     assert "accuracy: no end to 0" in words(run("list", "data", "rotowire_accuracy").stdout)

@@ -88,9 +88,20 @@ def test_a_kill_repeats_no_call_and_changes_nothing(
     server.answer = lambda ask: never.wait() if len(server.judged) > 150 else judge(ask)
     made = tmp_path / "made.json"
     command = (
-        "compile", rows_file(48), "--lm", "openai/fake", "--api-base", server.base, "--scale", 0, 100,
-        "--candidates", 4, "--json", "-o",
-    )  # fmt: skip
+        "compile",
+        rows_file(48),
+        "--lm",
+        "openai/fake",
+        "--api-base",
+        server.base,
+        "--scale",
+        0,
+        100,
+        "--candidates",
+        4,
+        "--json",
+        "-o",
+    )
     process = spawn(*command, made)
     until(lambda: len(server.answered) >= 150 and len(server.asks) >= len(server.answered) + 10)
     until(lambda: settled(server))
@@ -125,9 +136,15 @@ def settled(server: Any) -> bool:
     ids=lambda value: " ".join(value) if isinstance(value, list) and len(value) > 1 else None,
 )
 def test_what_cannot_be_is_one_line(
-    arguments: list[str], parts: list[str], server: Any, cli: Any, rows_file: Rows, judge_file: Path, tmp_path: Path,
+    arguments: list[str],
+    parts: list[str],
+    server: Any,
+    cli: Any,
+    rows_file: Rows,
+    judge_file: Path,
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     rows = rows_file(48).read_text()
     monkeypatch.chdir(tmp_path)
     if "--lm" not in arguments:

@@ -34,10 +34,34 @@ def setup(kind: str, name: str) -> Setup:
 #: What an option needs beside it.
 BESIDE = {"combine": {"variant": "fine"}}
 TRIED: list[Any] = [
-    "true", "false", 3, 2, 0.25, "yes", "openai/other", "fine", "said", "expected", "before", "mean", "summarization",
-    "none", "gold", "yes-no", "both", "letters", "numbers", "words", "other", "study.db", [0.5], ["fine"],
-    [0.1, 0.2, 0.3, 0.4, 0.5], ["openai/other"], ["tags", "bare"],
-]  # fmt: skip
+    "true",
+    "false",
+    3,
+    2,
+    0.25,
+    "yes",
+    "openai/other",
+    "fine",
+    "said",
+    "expected",
+    "before",
+    "mean",
+    "summarization",
+    "none",
+    "gold",
+    "yes-no",
+    "both",
+    "letters",
+    "numbers",
+    "words",
+    "other",
+    "study.db",
+    [0.5],
+    ["fine"],
+    [0.1, 0.2, 0.3, 0.4, 0.5],
+    ["openai/other"],
+    ["tags", "bare"],
+]
 
 
 def another(options: type[Options], name: str) -> Any:

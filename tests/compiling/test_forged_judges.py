@@ -26,14 +26,19 @@ from judgesmith.scoring.scoring import Run, score_file
 from judgesmith.signatures.values import Item
 
 PROVENANCE: dict[str, Any] = {
-    "created": "2026-01-01T00:00:00Z", "versions": {"judgesmith": "1", "dspy": "3"},
+    "created": "2026-01-01T00:00:00Z",
+    "versions": {"judgesmith": "1", "dspy": "3"},
     "labels": {"origin": "labels.csv", "aspect": "fluency", "rows": 12, "train": 8, "heldout": 4, "fingerprint": "x"},
-    "optimizer": {"name": "random-search"}, "seed": 0,
+    "optimizer": {"name": "random-search"},
+    "seed": 0,
     "candidates": [{"candidate": "zero-shot", "demos": 0, "q": 1.25, "low": 0.5, "high": None, "dropped": None}],
     "selected": {"candidate": "zero-shot", "demos": 0, "q": 1.25, "q_corrected": 1.0},
-    "heldout": {"signature": "Q=1.25", "q": 1.25, "folds": 0}, "zero_shot": {"signature": "Q=1.25"},
-    "cost": {"calls": 1, "prompt_tokens": 2, "completion_tokens": 3}, "seen": ["0123456789ab"], "notes": ["a note"],
-}  # fmt: skip
+    "heldout": {"signature": "Q=1.25", "q": 1.25, "folds": 0},
+    "zero_shot": {"signature": "Q=1.25"},
+    "cost": {"calls": 1, "prompt_tokens": 2, "completion_tokens": 3},
+    "seen": ["0123456789ab"],
+    "notes": ["a note"],
+}
 
 
 def told(judge: Judge) -> Any:

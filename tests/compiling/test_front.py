@@ -71,9 +71,14 @@ def test_what_cannot_be_compared_is_refused_and_a_budget_holds_for_all(compiled:
 def test_what_is_beaten_in_everything_is_off_the_front() -> None:
     plain = Point("plain", (2, 1, 3), (1, math.nan, math.nan), "typos", 0.5, 0.0, 100.0, 0)
     others: dict[str, dict[str, Any]] = {
-        "sees": {"agreement": (1, 0, 2), "least_d": (3, 2, 4)}, "sees less": {"agreement": (1, 0, 2)},
-        "undefined": {"least_d": (math.nan,) * 3}, "lowers": {"gain": -0.4}, "raises": {"gain": 0.1},
-        "alarms": {"false_alarms": 0.6}, "dear": {"tokens": 101.0}, "cheap": {"agreement": (1, 0, 2), "tokens": 99.0},
-    }  # fmt: skip
+        "sees": {"agreement": (1, 0, 2), "least_d": (3, 2, 4)},
+        "sees less": {"agreement": (1, 0, 2)},
+        "undefined": {"least_d": (math.nan,) * 3},
+        "lowers": {"gain": -0.4},
+        "raises": {"gain": 0.1},
+        "alarms": {"false_alarms": 0.6},
+        "dear": {"tokens": 101.0},
+        "cheap": {"agreement": (1, 0, 2), "tokens": 99.0},
+    }
     points = [plain, *(replace(plain, name=name, **more) for name, more in others.items())]
     assert front(points) == ["plain", "sees", "lowers", "cheap"]

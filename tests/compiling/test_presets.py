@@ -123,8 +123,11 @@ def test_a_judge_without_labels_takes_a_preset(name: str, cli: Any, tmp_path: Pa
 def test_a_preset_in_a_file_is_a_name_or_a_list() -> None:
     both = {"preset": ["active-critic/sfres", "active-critic/vanilla"], "seed": 3}
     assert presets.layered((), both) == NUMBERS["active-critic/vanilla"] | {
-        "max_demos": 8, "scale": [1, 6], "aspect": "overall", "seed": 3
-    }  # fmt: skip
+        "max_demos": 8,
+        "scale": [1, 6],
+        "aspect": "overall",
+        "seed": 3,
+    }
     with pytest.raises(OptionError, match="a name or a list of names is expected; got 3"):
         presets.layered((), {"preset": 3})
 

@@ -159,11 +159,19 @@ class TestHeldOutFiles:
 #: Set: groups before and after, rows of the largest group before and after. What is written freely stays as it is;
 #: of template-made outputs (bagel, sfhot, sfres) and of short replies (personachat) much is really repeated.
 SETS = {
-    "bagel": (202, 53, 2, 48), "dhp_sumpubmed": (300, 300, 1, 1), "hanna": (64, 64, 11, 11),
-    "newsroom": (30, 23, 7, 21), "openmeva_roc": (200, 200, 5, 5), "personachat_usr": (60, 37, 5, 25),
-    "qags_cnndm": (235, 235, 1, 1), "sfhot": (398, 343, 10, 15), "sfres": (580, 542, 6, 12),
-    "summeval": (100, 100, 16, 16), "topical_chat": (38, 38, 12, 12), "wiki_da": (302, 302, 5, 5),
-}  # fmt: skip
+    "bagel": (202, 53, 2, 48),
+    "dhp_sumpubmed": (300, 300, 1, 1),
+    "hanna": (64, 64, 11, 11),
+    "newsroom": (30, 23, 7, 21),
+    "openmeva_roc": (200, 200, 5, 5),
+    "personachat_usr": (60, 37, 5, 25),
+    "qags_cnndm": (235, 235, 1, 1),
+    "sfhot": (398, 343, 10, 15),
+    "sfres": (580, 542, 6, 12),
+    "summeval": (100, 100, 16, 16),
+    "topical_chat": (38, 38, 12, 12),
+    "wiki_da": (302, 302, 5, 5),
+}
 
 
 @pytest.mark.skipif(

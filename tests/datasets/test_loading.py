@@ -37,9 +37,11 @@ def write(path: Path, rows: list[dict[str, Any]]) -> Path:
         frame.to_parquet(path)
         return path
     text = {
-        "csv": lambda: frame.to_csv(index=False), "tsv": lambda: frame.to_csv(index=False, sep="\t"),
-        "json": lambda: json.dumps(rows), "jsonl": lambda: "".join(json.dumps(row) + "\n" for row in rows),
-    }[kind]()  # fmt: skip
+        "csv": lambda: frame.to_csv(index=False),
+        "tsv": lambda: frame.to_csv(index=False, sep="\t"),
+        "json": lambda: json.dumps(rows),
+        "jsonl": lambda: "".join(json.dumps(row) + "\n" for row in rows),
+    }[kind]()
     path.write_text(text)
     return path
 
@@ -94,11 +96,21 @@ class TestFormats:
 
     def test_the_common_format(self, tmp_path: Path) -> None:
         rows = [
-            {"id": f"r{n}", "task": "dialogue", "source": f"hi {n // 2}", "context": "fact", "output": f"o{n}",
-             "reference": "ref", "system": "A", "doc_id": f"d{n // 2}", "group": "g" if n < 4 else f"g{n // 2}",
-             "scores": {"coherence": n % 3 + 1.0, "overall": n % 5 + 1.0}, "zscores": {"coherence": -9.0}}
+            {
+                "id": f"r{n}",
+                "task": "dialogue",
+                "source": f"hi {n // 2}",
+                "context": "fact",
+                "output": f"o{n}",
+                "reference": "ref",
+                "system": "A",
+                "doc_id": f"d{n // 2}",
+                "group": "g" if n < 4 else f"g{n // 2}",
+                "scores": {"coherence": n % 3 + 1.0, "overall": n % 5 + 1.0},
+                "zscores": {"coherence": -9.0},
+            }
             for n in range(8)
-        ]  # fmt: skip
+        ]
         labels = read_labels(write(tmp_path / "x.jsonl", rows), aspect="coherence", scale=(1, 3))
         assert labels.scores.tolist() == [1, 2, 3, 1, 2, 3, 1, 2]
         first = labels.rows[0]
@@ -183,16 +195,22 @@ class TestRowProblems:
     @pytest.mark.parametrize(
         ("rows", "expected"),
         [
-            (records(score_2="good"),
-             ", row 2, column 'score': 'good' is not a number; write a number or remove the row"),
+            (
+                records(score_2="good"),
+                ", row 2, column 'score': 'good' is not a number; write a number or remove the row",
+            ),
             (records(output_8=" \n"), ", row 8, column 'output': the output is empty; fill it in or remove the row"),
-            ([{**row, "id": n if n != 6 else 2} for n, row in enumerate(records(), 1)],
-             ", row 6, column 'id': id '2' is that of row 2 already; give every row its own"),
-            ([{**row, "score": 4} for row in records()],
-             ", column 'score': all 8 scores are 4, so there is nothing to agree with; add rows with other scores"),
+            (
+                [{**row, "id": n if n != 6 else 2} for n, row in enumerate(records(), 1)],
+                ", row 6, column 'id': id '2' is that of row 2 already; give every row its own",
+            ),
+            (
+                [{**row, "score": 4} for row in records()],
+                ", column 'score': all 8 scores are 4, so there is nothing to agree with; add rows with other scores",
+            ),
             (records()[:5], ": 5 rows, at least 8 are needed; add rows"),
         ],
-    )  # fmt: skip
+    )
     def test_one_problem(self, rows: list[dict[str, Any]], expected: str) -> None:
         assert message(rows) == "<table>" + expected
 
@@ -305,10 +323,13 @@ def test_reasons_are_read_with_their_aspect_and_never_a_models(tmp_path: Path) -
 
 def test_the_mean_of_several_aspects_is_an_overall_score(tmp_path: Path) -> None:
     rows = [
-        {"source": f"text {n}", "output": f"summary {n}",
-         "scores": {"coherence": 1 + n % 5, "fluency": 5, "length": 90}}
+        {
+            "source": f"text {n}",
+            "output": f"summary {n}",
+            "scores": {"coherence": 1 + n % 5, "fluency": 5, "length": 90},
+        }
         for n in range(1, 12)  # fluency is the same everywhere, and the mean is not
-    ]  # fmt: skip
+    ]
     del rows[4]["scores"]["fluency"]  # type: ignore[attr-defined]
     labels = read_labels(iter(rows), aspect="mean:coherence,fluency", scale=(1, 5))
     assert (labels.aspect, labels.kind, len(labels)) == ("overall", "score", 10)

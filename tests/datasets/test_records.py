@@ -43,13 +43,15 @@ class TestLabels:
     @pytest.mark.parametrize(
         "other",
         [
-            labels(*rows[::-1]), labels(*rows, scale=(1, 7)), labels(*rows[:2]),
+            labels(*rows[::-1]),
+            labels(*rows, scale=(1, 7)),
+            labels(*rows[:2]),
             labels(*rows[:2], row(3, "s3", scores={"overall": 3.5})),
             labels(*rows[:2], row(3, "s3", "other output", scores={"overall": 3.0})),
             labels(*rows[:2], row(3, "s3", context="c", scores={"overall": 3.0})),
         ],
         ids=["order", "scale", "fewer", "score", "output", "context"],
-    )  # fmt: skip
+    )
     def test_fingerprint_changes_with(self, other: Labels) -> None:
         assert other.fingerprint() != labels(*self.rows).fingerprint() == labels(*self.rows).fingerprint()
 
@@ -57,9 +59,12 @@ class TestLabels:
 def test_joining_groups_is_transitive() -> None:
     # 1 and 2 share a text, 2 and 3 a document, 3 and 4 a group
     rows = [
-        row(1, "a", "x"), row(2, "a", "x", doc_id="D"), row(3, "b", "y", doc_id="D", group="G"),
-        row(4, "c", "z", group="G"), row(5, "d", "w"),
-    ]  # fmt: skip
+        row(1, "a", "x"),
+        row(2, "a", "x", doc_id="D"),
+        row(3, "b", "y", doc_id="D", group="G"),
+        row(4, "c", "z", group="G"),
+        row(5, "d", "w"),
+    ]
     assert [r.group for r in merge_groups(rows)] == ["g1", "g1", "g1", "g1", "g5"]
 
 
@@ -74,8 +79,10 @@ class TestColumns:
             dict(zip(names, ["what is it then", "it is this one", "it is that one", "12 s", "short one"], strict=True))
         ]
         assert Columns.find(names, "f", scores_needed=False, records=records).texts == {
-            "source": "User question", "output": "Bot reply", "reference": "expected answer",
-        }  # fmt: skip
+            "source": "User question",
+            "output": "Bot reply",
+            "reference": "expected answer",
+        }
 
     @pytest.mark.parametrize(("names", "chosen", "said"), CASES["unfound"])
     def test_what_cannot_be_found(self, names: str, chosen: dict[str, str], said: str) -> None:
@@ -113,22 +120,34 @@ class TestCells:
     @pytest.mark.parametrize(
         ("cell", "text"),
         [
-            ("a ", "a "), (None, None), (float("nan"), None), ("  ", None), (7, "7"), (7.0, "7"), (7.5, "7.5"),
-            (["hi", "you"], "hi\nyou"), ([{"role": "user"}], '[{"role": "user"}]'), (np.array(["a", "b"]), "a\nb"),
+            ("a ", "a "),
+            (None, None),
+            (float("nan"), None),
+            ("  ", None),
+            (7, "7"),
+            (7.0, "7"),
+            (7.5, "7.5"),
+            (["hi", "you"], "hi\nyou"),
+            ([{"role": "user"}], '[{"role": "user"}]'),
+            (np.array(["a", "b"]), "a\nb"),
         ],
-    )  # fmt: skip
+    )
     def test_as_text(self, cell: object, text: str | None) -> None:
         assert as_text(cell) == text
 
     @pytest.mark.parametrize(
         ("cell", "why"),
         [
-            ("good", "'good' is not a number"), ("1_000", "'1_000' is not a number"),
-            ("4,5", "'4,5' could be a decimal comma or two ratings; write 4.5"), ("-inf", "'-inf' is not a number"),
-            (10**400, "is not a finite number"), ([4, "x"], "'x' is not a number"), ([[4]], "is not a number"),
+            ("good", "'good' is not a number"),
+            ("1_000", "'1_000' is not a number"),
+            ("4,5", "'4,5' could be a decimal comma or two ratings; write 4.5"),
+            ("-inf", "'-inf' is not a number"),
+            (10**400, "is not a finite number"),
+            ([4, "x"], "'x' is not a number"),
+            ([[4]], "is not a number"),
             ("[4,", "is not a number"),
         ],
-    )  # fmt: skip
+    )
     def test_what_is_no_score(self, cell: object, why: str) -> None:
         with pytest.raises(ValueError) as error:
             read_ratings(cell)

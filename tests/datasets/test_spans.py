@@ -23,12 +23,17 @@ TEXT = "The pub's food is  cheap (£5)."
 
 def test_places_in_characters(spans_file) -> None:
     path = spans_file(
-        {"id": "a", "output": TEXT, "errors": [
-            {"start": 4, "end": 9, "text": "pub's", "severity": "Major", "category": "Style", "explanation": "why"},
-            {"start": None, "end": None, "text": "the area", "severity": 5}, {"start": 3, "end": 3},
-        ]},
+        {
+            "id": "a",
+            "output": TEXT,
+            "errors": [
+                {"start": 4, "end": 9, "text": "pub's", "severity": "Major", "category": "Style", "explanation": "why"},
+                {"start": None, "end": None, "text": "the area", "severity": 5},
+                {"start": 3, "end": 3},
+            ],
+        },
         {"id": 7, "errors": [{"text": "an omission needs no text"}]},
-    )  # fmt: skip
+    )
     (marked,) = read_spans(path).people.values()
     placed, omission, nowhere = marked["a"]
     assert placed == Span("pub's", 4, 9, 4.0, "Style", "why", "exact")
@@ -61,8 +66,10 @@ def test_places_in_the_text_itself(spans_file) -> None:
     ]
     (marked,) = read_spans(spans_file({"id": "a", "errors": errors}), {"a": TEXT}).people.values()
     assert [(s.text, s.start, s.end, s.severity, s.how) for s in marked["a"]] == [
-        ("pub's", 4, 9, 2.0, "exact"), ("cheap", 19, 24, 2.0, "exact"), ("", None, None, 4.0, "omission"),
-    ]  # fmt: skip
+        ("pub's", 4, 9, 2.0, "exact"),
+        ("cheap", 19, 24, 2.0, "exact"),
+        ("", None, None, 4.0, "omission"),
+    ]
 
 
 def test_severities_by_name_and_number(spans_file) -> None:
@@ -92,7 +99,7 @@ def test_several_people(spans_file) -> None:
 @pytest.mark.parametrize(
     ("record", "words"),
     table(__file__, "wrong_spans"),
-)  # fmt: skip
+)
 def test_a_wrong_record_is_refused_with_its_place(spans_file, record: dict[str, object], words: str) -> None:
     path = spans_file({"id": "first", "output": "x", "errors": []}, record)
     with pytest.raises(LabelsError, match=words) as raised:
@@ -116,9 +123,11 @@ def test_a_file_that_is_no_set_of_spans_is_refused(spans_file, tmp_path: Path) -
         ("D.J Archer won", "D.J. Archer won", ["D.J", "Archer", "won"]),  # a mark that only the text has
         ("He said : `` no ''", 'He said: "no"', ["He", "said", ":", '"', "no", '"']),
         ("a ... b", "a b", ["a", "", "b"]),  # and one that only the tokens have
-        ("x", "", None), ("", "x", None), ("one", "two", None),
+        ("x", "", None),
+        ("", "x", None),
+        ("one", "two", None),
     ],
-)  # fmt: skip
+)
 def test_tokens_are_found_in_their_text(tokens: str, text: str, words: list[str] | None) -> None:
     places = _token_places(tokens.split(), text)
     assert (None if places is None else [text[s:e] for s, e in places]) == words

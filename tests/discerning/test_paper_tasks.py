@@ -216,10 +216,12 @@ def test_the_papers_numbers_do_not_change_with_what_is_beside(preset: str, setti
 
 def test_whose_a_perturbation_of_a_task_is() -> None:
     for name, degree, task, origin in (
-        ("word-deletion", "minor", "translation", "paper"), ("word-deletion", "minor", "summarization", "ours"),
-        ("typos", "minor", "story", "paper"), ("typos", "major", "story", "ours"),  # endings have one degree
+        ("word-deletion", "minor", "translation", "paper"),
+        ("word-deletion", "minor", "summarization", "ours"),
+        ("typos", "minor", "story", "paper"),
+        ("typos", "major", "story", "ours"),  # endings have one degree
         ("entities-rules", "minor", "answer", "stand-in"),
-    ):  # fmt: skip
+    ):
         assert origin_of(PERTURBATIONS[name], cast(Degree, degree), task) == origin
 
 
@@ -237,9 +239,15 @@ def test_without_writer_the_paper_has_no_d_for_what_a_model_made(preset: str, se
 
 
 def test_tasks_of_data_are_the_papers_or_treated_as_summaries() -> None:
-    names = {"translation de-en": "translation", "question answering": "answer", "question-answering": "answer",
-             "story completion": "story", "story": "summarization", "data-to-text": "summarization",
-             "": "summarization"}  # fmt: skip
+    names = {
+        "translation de-en": "translation",
+        "question answering": "answer",
+        "question-answering": "answer",
+        "story completion": "story",
+        "story": "summarization",
+        "data-to-text": "summarization",
+        "": "summarization",
+    }
     assert {name: task_of(name) for name in names} == names
 
 

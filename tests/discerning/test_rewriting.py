@@ -38,13 +38,14 @@ def test_a_perturbation_that_was_asked_for_is_taken(scripted: Any, kind: str, an
         ("entities", "minor", TEXT.upper(), "nothing was changed"),
         ("entities", "minor", TEXT.replace("the", "a"), "no name"),
         ("entities", "minor", "Four cats climbed a tall green tree in the garden behind our house.", "another text"),
-        ("entities", "minor", "Short.", "times as long"), ("entities", "major", TEXT + " " + TEXT, "times as long"),
+        ("entities", "minor", "Short.", "times as long"),
+        ("entities", "major", TEXT + " " + TEXT, "times as long"),
         ("grammar", "minor", TEXT.replace("12", "13"), "numbers"),
         ("grammar", "minor", TEXT.replace("Oldham", "Leeds"), "'Oldham' was lost"),
         ("rephrase", "minor", TEXT.replace("Monday", "Tuesday"), "hardly differs"),
         ("rephrase", "minor", "On a Monday, Anna Lopez sold red buses to Oldham town; that was agreed.", "numbers"),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_with_an_answer(kind: Any, amount: Any, answer: str, why: str) -> None:
     assert why in check(kind, TEXT, answer, amount)
 

@@ -17,10 +17,40 @@ from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.models.lm import Connection, language_model
 from judgesmith.testing.scripted import PROBE
 
-TOWNS = ["Ashford", "Barrow", "Corby", "Dover", "Epsom", "Falmouth", "Gosport", "Harlow", "Ilkeston", "Jarrow",
-         "Kendal", "Leeds", "Malton", "Newark", "Otley"]  # fmt: skip
-PEOPLE = ["Anna", "Bert", "Clara", "Dan", "Emma", "Fred", "Gina", "Hugo", "Iris", "John", "Kate", "Liam", "Mona",
-          "Nick", "Olga"]  # fmt: skip
+TOWNS = [
+    "Ashford",
+    "Barrow",
+    "Corby",
+    "Dover",
+    "Epsom",
+    "Falmouth",
+    "Gosport",
+    "Harlow",
+    "Ilkeston",
+    "Jarrow",
+    "Kendal",
+    "Leeds",
+    "Malton",
+    "Newark",
+    "Otley",
+]
+PEOPLE = [
+    "Anna",
+    "Bert",
+    "Clara",
+    "Dan",
+    "Emma",
+    "Fred",
+    "Gina",
+    "Hugo",
+    "Iris",
+    "John",
+    "Kate",
+    "Liam",
+    "Mona",
+    "Nick",
+    "Olga",
+]
 
 
 def story(i: int) -> str:
@@ -207,9 +237,10 @@ def test_pairs_of_other_settings_are_not_gone_on_with(discerned: Any, answering:
     command = ("--perturb", "case", "-o", tmp_path / "pairs.jsonl")
     assert discerned(*command).code == 0
     for other, reason in (
-        (("--seed", 1), "another seed"), (("--perturb", "typos"), "another perturbations"),
+        (("--seed", 1), "another seed"),
+        (("--perturb", "typos"), "another perturbations"),
         (("--no-show-reference",), "another show_reference"),
-    ):  # fmt: skip
+    ):
         discerned(*command, *other).refused(reason, "--overwrite")
     assert discerned(*command, "--seed", 1, "--overwrite").code == 0
 
@@ -240,8 +271,16 @@ def test_metrics_with_weights(discern: Any, saying: Any, texts: Path, tmp_path: 
     saying(answer)
     weights = tmp_path / "w.csv"
     weights.write_text("perturbation,fluency,coherence\ntypos,1,0\nshuffle,0,1\n")
-    command = ("direct@openai/fake", texts, "--metrics", "summarization/fluency,summarization/coherence", "--weights",
-               weights, "--perturb", "typos:minor")  # fmt: skip
+    command = (
+        "direct@openai/fake",
+        texts,
+        "--metrics",
+        "summarization/fluency,summarization/coherence",
+        "--weights",
+        weights,
+        "--perturb",
+        "typos:minor",
+    )
     report = discern(*command, "--perturb", "shuffle:minor", "--json").json
     assert report["metrics"] == ["fluency", "coherence"]
     typos, shuffled = report["perturbations"]
@@ -298,8 +337,16 @@ def test_perturbations_by_a_writer(discerned: Any, saying: Any) -> None:
 @pytest.fixture
 def long_texts(tmp_path: Path) -> Path:
     """Ten translations of more than 300 characters, as the preset wants them."""
-    rows = [{"id": f"r{i}", "source": f"Fähre {i}.", "output": f"{STORIES[i]} {STORIES[i + 1]}",
-             "reference": f"Another {i}.", "task": "translation"} for i in range(10)]  # fmt: skip
+    rows = [
+        {
+            "id": f"r{i}",
+            "source": f"Fähre {i}.",
+            "output": f"{STORIES[i]} {STORIES[i + 1]}",
+            "reference": f"Another {i}.",
+            "task": "translation",
+        }
+        for i in range(10)
+    ]
     return write(tmp_path / "mt.jsonl", rows)
 
 
@@ -341,8 +388,10 @@ def test_a_dry_run_shows_texts_perturbations_and_calls(by_preset: Any, server: A
     plan = by_preset(*command, "--json").told
     assert not server.judged
     assert (plan["texts"]["n"], plan["texts"]["task"], plan["metrics"]) == (
-        10, "translation", ["translation/accuracy", "translation/fluency"],
-    )  # fmt: skip
+        10,
+        "translation",
+        ["translation/accuracy", "translation/fluency"],
+    )
     lines = {line["perturbation"]: line for line in plan["perturbations"]}
     assert len(lines) == 10 and {line["origin"] for line in lines.values()} == {"paper"}
     assert {line["n"] for line in lines.values()} == {10}

@@ -36,14 +36,20 @@ def rows(n: int = 60, noise: float = 1.0, **more: Any) -> list[dict[str, Any]]:
     for i in range(n):
         human = rng.randint(1, 5)
         verdict = {
-            "score": human + noise * rng.gauss(0, 1), "percent": 50.0, "explanation": f"because {i}",
+            "score": human + noise * rng.gauss(0, 1),
+            "percent": 50.0,
+            "explanation": f"because {i}",
             "failure": None,
-        }  # fmt: skip
+        }
         row = {"id": f"r{i}", "source": f"document {i % 12}", "output": "word " * rng.randint(3, 30) + str(i)}
         row |= {
-            "reference": f"word word {i}", "system": f"s{i // 12}", "score": human, "verdict": verdict,
-            "seen": False, "doc_id": f"d{i % 12}",
-        }  # fmt: skip
+            "reference": f"word word {i}",
+            "system": f"s{i // 12}",
+            "score": human,
+            "verdict": verdict,
+            "seen": False,
+            "doc_id": f"d{i % 12}",
+        }
         made.append(row | more)
     return made
 
@@ -190,16 +196,22 @@ def test_signs_in_a_metrics_options_are_its_own_in_discern_too() -> None:
         (False, lambda r: [x | {"score": 3} for x in r], "all 60 values are 3"),
         (False, lambda r: [x | {"score": None} for x in r], "no column with human ratings"),
         (False, lambda r: [*r[:-1], r[-1] | {"score": math.inf}], "row 60, column 'score': inf is not a finite number"),
-        (False, lambda r: [*r[:-1], r[-1] | {"verdict": {"score": math.inf}}],
-         "row 60, column 'verdict.score': inf is not"),
-        (False, lambda r: [*r[:-1], r[-1] | {"verdict": {"score": "good"}}],
-         "row 60, column 'verdict.score': 'good' is no"),
+        (
+            False,
+            lambda r: [*r[:-1], r[-1] | {"verdict": {"score": math.inf}}],
+            "row 60, column 'verdict.score': inf is not",
+        ),
+        (
+            False,
+            lambda r: [*r[:-1], r[-1] | {"verdict": {"score": "good"}}],
+            "row 60, column 'verdict.score': 'good' is no",
+        ),
         (False, lambda r: [*r, r[0] | {"output": "other"}], "id 'r0' is that of row 1 already"),
         (True, lambda r: [x | {"id": "z" + x["id"]} for x in r], "no id of mine.scored.jsonl is in other.jsonl"),
         (True, lambda r: [x | {"output": "different"} for x in r], "id 'r0' is another output in other.jsonl"),
         (True, lambda r: [{k: v for k, v in x.items() if k != "verdict"} for x in r], "no row has a verdict"),
     ],
-)  # fmt: skip
+)
 def test_unusable_files(run: Run, scored: Path, tmp_path: Path, joined: bool, change: Any, says: str) -> None:
     path = write(tmp_path / "other.jsonl", change(rows()))
     with pytest.raises(LabelsError, match=re.escape(says)):

@@ -68,8 +68,12 @@ def passing(tmp_path: Path) -> Path:
     for i in range(40):
         people, wrong = i % 2 == 0, i in (1, 3, 5, 7, 10, 20)
         judge = people != wrong
-        verdict = {"score": 0.9 if judge else 0.1, "failure": None, "category": "pass" if judge else "fail",
-                   "passed": judge}  # fmt: skip
+        verdict = {
+            "score": 0.9 if judge else 0.1,
+            "failure": None,
+            "category": "pass" if judge else "fail",
+            "passed": judge,
+        }
         row = {"id": f"r{i}", "question": f"{'abcdefghij'[i % 10] * 5} {i * i} ?", "bot answer": f"{i * 7919} is it"}
         rows.append(row | {"model": "ab"[i // 20], "QA result": "Pass" if people else "Fail", "verdict": verdict})
     path = tmp_path / "set.scored.jsonl"
@@ -84,9 +88,16 @@ def test_pass_and_fail_is_told_in_the_words_of_a_team(cli: Any, tmp_path: Path) 
     assert found["counts"] == [[16, 4, 0], [2, 18, 0]] and "from the column 'QA result'" in told["notes"][0]
     value = {name: figure[0] for name, figure in found["figures"].items()}
     assert value == pytest.approx(
-        {"agreement": 34 / 40, "balanced": (16 / 20 + 18 / 20) / 2, "precision": 16 / 18, "recall": 16 / 20,
-         "f1": 2 * 16 / (2 * 16 + 2 + 4), "judge": 22 / 40, "people": 0.5}
-    )  # fmt: skip
+        {
+            "agreement": 34 / 40,
+            "balanced": (16 / 20 + 18 / 20) / 2,
+            "precision": 16 / 18,
+            "recall": 16 / 20,
+            "f1": 2 * 16 / (2 * 16 + 2 + 4),
+            "judge": 22 / 40,
+            "people": 0.5,
+        }
+    )
     assert all(low <= value <= high for value, low, high in found["figures"].values())
     cells = told["judges"]["set"]["overall"]["pooled"]
     for name, figure in (("accuracy", "agreement"), ("balanced-accuracy", "balanced"), ("f1", "f1")):
@@ -128,9 +139,13 @@ def test_pass_and_fail_from_vectors() -> None:
     said = human + rng.normal(size=40)
     place = (said > 0.5).astype(int)
     found = meta_evaluate(
-        {"judge": said}, human, kinds={"overall": "binary"}, categories={"overall": (0.0, 1.0)},
-        decided={"judge": {"overall": np.where(np.arange(40) == 3, np.nan, place)}}, rounds=50,
-    )  # fmt: skip
+        {"judge": said},
+        human,
+        kinds={"overall": "binary"},
+        categories={"overall": (0.0, 1.0)},
+        decided={"judge": {"overall": np.where(np.arange(40) == 3, np.nan, place)}},
+        rounds=50,
+    )
     cell = found.cell("judge", "overall", "pooled", "auc")
     assert cell["value"] == pytest.approx(on_all(auc_when_drawn, said, human)) and cell["interval"] == "newcombe"
     some = np.arange(40) != 3

@@ -26,11 +26,18 @@ def rows(n: int = 60) -> list[dict[str, Any]]:
     """Rows with two judges: one on people's scale, one far off it."""
     rng = random.Random(0)
     return [
-        {"id": f"r{k}", "source": f"document {k % 12}", "output": "word " * rng.randint(3, 30), "system": f"s{k // 12}",
-         "score": human, "far": 100 * human + rng.gauss(0, 90),
-         "verdict": {"score": min(5, max(1, human + rng.choice((-1, 0, 0, 1)))), "explanation": f"because {k}"}}
-        for k in range(n) for human in [rng.randint(1, 5)]
-    ]  # fmt: skip
+        {
+            "id": f"r{k}",
+            "source": f"document {k % 12}",
+            "output": "word " * rng.randint(3, 30),
+            "system": f"s{k // 12}",
+            "score": human,
+            "far": 100 * human + rng.gauss(0, 90),
+            "verdict": {"score": min(5, max(1, human + rng.choice((-1, 0, 0, 1)))), "explanation": f"because {k}"},
+        }
+        for k in range(n)
+        for human in [rng.randint(1, 5)]
+    ]
 
 
 def written(folder: Path, records: list[dict[str, Any]], *options: str) -> str:
@@ -124,17 +131,24 @@ def test_figures_are_written_as_svg_and_pdf_in_colours_of_paper(tmp_path: Path) 
         written(tmp_path, rows(), "--judge", "mine=verdict.score", "--figures", str(tmp_path / name))
         kept.append({path.name: path.read_bytes() for path in sorted((tmp_path / name).iterdir())})
     assert kept[0] == kept[1] and [name for name in kept[0] if name.endswith(".svg")] == [
-        "01-intervals.svg", "02-calibration-mine-overall.svg", "03-systems-mine-overall.svg"
-    ]  # fmt: skip
+        "01-intervals.svg",
+        "02-calibration-mine-overall.svg",
+        "03-systems-mine-overall.svg",
+    ]
     for name, data in kept[0].items():
         assert data.startswith(b"%PDF-") if name.endswith(".pdf") else b"#1f5fa8" in data and b"var(" not in data
 
 
 def test_preferences_are_compared_within_their_pairs(tmp_path: Path) -> None:
     pairs = [
-        {"id": f"p{k}", "output_a": f"One thing of {k}", "output_b": f"Another {k}", "winner": "ab"[k % 2],
-         "verdict": {"details": {"a": {"score": 3.0 + k % 3}, "b": {"score": 3.5}}}}
+        {
+            "id": f"p{k}",
+            "output_a": f"One thing of {k}",
+            "output_b": f"Another {k}",
+            "winner": "ab"[k % 2],
+            "verdict": {"details": {"a": {"score": 3.0 + k % 3}, "b": {"score": 3.5}}},
+        }
         for k in range(12)
-    ]  # fmt: skip
+    ]
     page = written(tmp_path, pairs)
     assert "pairwise acc." in page[: page.index("<h2")] and ">pooled<" not in page

@@ -51,9 +51,12 @@ def test_rows_are_joined_by_id_and_counted(file) -> None:
     assert report.human is None
     said = " ".join(report.notes)
     for words in (
-        "1 of 4 rows have no verdict", "1 of 4 rows were not marked", "1 outputs that people marked were not scored",
-        "1 errors of the judge were not found", "omissions",
-    ):  # fmt: skip
+        "1 of 4 rows have no verdict",
+        "1 of 4 rows were not marked",
+        "1 outputs that people marked were not scored",
+        "1 errors of the judge were not found",
+        "omissions",
+    ):
         assert words in said
 
 
@@ -94,18 +97,28 @@ def test_what_is_not_listed_is_left_out(file) -> None:
 
 def test_whatever_a_verdict_holds_is_counted_and_never_raises(file) -> None:
     odd = [
-        "text", 7, None, [], {}, {"start": 0}, {"start": "0", "end": "4"}, {"start": 0, "end": 99},
+        "text",
+        7,
+        None,
+        [],
+        {},
+        {"start": 0},
+        {"start": "0", "end": "4"},
+        {"start": 0, "end": 99},
         {"start": 4, "end": 0},
-        {"start": True, "end": 4}, {"text": 5, "severity": "bad", "start": 0, "end": 2, "how": "magic"},
+        {"start": True, "end": 4},
+        {"text": 5, "severity": "bad", "start": 0, "end": 2, "how": "magic"},
         {"start": 0, "end": 2, "severity": 1e9},
-    ]  # fmt: skip
+    ]
     scored = file(
         "scored.jsonl",
         [
-            row("a", *odd), row("b") | {"verdict": "no"}, row("c") | {"verdict": {"errors": "all"}},
+            row("a", *odd),
+            row("b") | {"verdict": "no"},
+            row("c") | {"verdict": {"errors": "all"}},
             row("d") | {"verdict": {}},
         ],
-    )  # fmt: skip
+    )
     gold = file("gold.jsonl", [marks(i, error(0, 2)) for i in "abcd"])
     report = evaluate_spans(scored, gold)
     assert report.failed == 3
@@ -125,10 +138,11 @@ def test_rows_the_judge_was_compiled_from_are_said(file) -> None:
     [
         ([{"id": "a", "output": TEXT}], "no row has a verdict"),
         ([row("a"), row("a")], "id 'a' is that of an earlier row"),
-        ([row("z")], "no id in common"), ([row("a", output="abcdefghiX")], "'a' is marked in another text"),
+        ([row("z")], "no id in common"),
+        ([row("a", output="abcdefghiX")], "'a' is marked in another text"),
         ([row("a") | {"verdict": {"failure": "f", "errors": []}}], "the judge failed on every row"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_compared_is_refused(file, records: list[dict[str, Any]], words: str) -> None:
     with pytest.raises((LabelsError, OptionError), match=words):
         evaluate_spans(file("scored.jsonl", records), file("gold.jsonl", [marks("a", output=TEXT)]))

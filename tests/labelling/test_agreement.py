@@ -16,8 +16,15 @@ def said(folder: Path, task: Task, units: list[Unit], answers: list[tuple[str, s
     at.add(units)
     for n, (rater, unit, turn, answer) in enumerate(answers):
         skip = isinstance(answer, str)
-        at.say(rater, unit, turn, "skip" if skip else "answer", {"reason": answer} if skip else answer, after=None,
-               request=str(n))  # fmt: skip
+        at.say(
+            rater,
+            unit,
+            turn,
+            "skip" if skip else "answer",
+            {"reason": answer} if skip else answer,
+            after=None,
+            request=str(n),
+        )
     return Said.of(at, task)
 
 
@@ -31,8 +38,11 @@ def scores(rater: str, values: str, turn: int = 0) -> list[tuple[str, str, int, 
 
 def test_scores(tmp_path: Path) -> None:
     given = [
-        *scores("Ada", "1234-"), *scores("Bo", "1532-"), *scores("Ada", "5-3--", 1), ("Bo", "u4", 0, "I cannot tell"),
-    ]  # fmt: skip
+        *scores("Ada", "1234-"),
+        *scores("Bo", "1532-"),
+        *scores("Ada", "5-3--", 1),
+        ("Bo", "u4", 0, "I cannot tell"),
+    ]
     found = summary(said(tmp_path, Task(), rows(5), given), ["Ada", "Bo"])
     ada, bo = found["raters"]
     assert (ada["rated"], ada["skipped"], ada["twice"], ada["same"]) == (4, 0, 2, 0.5)
@@ -78,10 +88,13 @@ def test_spans(tmp_path: Path) -> None:
         return {"errors": [{"text": "", "start": a, "end": b, "severity": s, "explanation": ""} for a, b, s in places]}
 
     given = [
-        ("Ada", "u0", 0, errors((0, 4, 2))), ("Bo", "u0", 0, errors((0, 6, 4))),
-        ("Ada", "u1", 0, errors()), ("Bo", "u1", 0, errors((0, 3, 5))),
-        ("Ada", "u2", 0, errors()), ("Bo", "u2", 0, errors()),
-    ]  # fmt: skip
+        ("Ada", "u0", 0, errors((0, 4, 2))),
+        ("Bo", "u0", 0, errors((0, 6, 4))),
+        ("Ada", "u1", 0, errors()),
+        ("Bo", "u1", 0, errors((0, 3, 5))),
+        ("Ada", "u2", 0, errors()),
+        ("Bo", "u2", 0, errors()),
+    ]
     found = summary(said(tmp_path, Task("spans"), rows(3), given), ["Ada", "Bo"])
     (one,) = found["agreement"]
     # 4 shared characters of 4 + 6 + 3 marked ones; minor against major is worth half of each

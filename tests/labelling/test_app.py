@@ -41,15 +41,23 @@ def test_only_the_page_itself_gets_in(running: Any) -> None:
     wrong = {
         401: [{"X_Token": None}, {"X_Token": ""}, {"X_Token": at.token[:-1]}, {"X_Token": "x" * 9999}],
         403: [
-            {"Origin": None}, {"Origin": "null"}, {"Origin": "http://evil.example"}, {"Origin": "http://127.0.0.1:1"},
-            {"Origin": f"https://127.0.0.1:{port}"}, {"Sec_Fetch_Site": "cross-site"}, {"Sec_Fetch_Site": "same-site"},
+            {"Origin": None},
+            {"Origin": "null"},
+            {"Origin": "http://evil.example"},
+            {"Origin": "http://127.0.0.1:1"},
+            {"Origin": f"https://127.0.0.1:{port}"},
+            {"Sec_Fetch_Site": "cross-site"},
+            {"Sec_Fetch_Site": "same-site"},
         ],
         # A name that an attacker's DNS gives this machine's address to, and ports and names that are not ours.
         421: [
-            {"Host": "evil.example"}, {"Host": f"evil.example:{port}"}, {"Host": "127.0.0.1"}, {"Host": "127.0.0.1:1"},
+            {"Host": "evil.example"},
+            {"Host": f"evil.example:{port}"},
+            {"Host": "127.0.0.1"},
+            {"Host": "127.0.0.1:1"},
         ],
         415: [{"Content_Type": "text/plain"}, {"Content_Type": "application/x-www-form-urlencoded"}],
-    }  # fmt: skip
+    }
     for expected, changes in wrong.items():
         for changed in changes:
             assert status(**changed) == expected, changed
@@ -91,14 +99,21 @@ def test_bad_requests_say_what_is_wrong_and_keep_nothing(running: Any) -> None:
     at: Labelling = running()
     unit = at.next("Ada")["unit"]
     for sent in (
-        at.answer("Ada", {"score": 9}), at.answer("Ada", None), at.answer("  ", {"score": 3}, unit),
-        at.answer("x" * 100, {"score": 3}, unit), at.answer("Ada", {"score": 3}, unit | {"key": "other"}),
-        at.answer("Ada", {"score": 3}, unit | {"turn": 1}), at.send("Ada", "skip", unit=unit["key"], reason=" "),
-        at.send("Ada", "remove"), at.send("Ada", "skip", unit=unit["key"], reason="x", more=1),
-    ):  # fmt: skip
+        at.answer("Ada", {"score": 9}),
+        at.answer("Ada", None),
+        at.answer("  ", {"score": 3}, unit),
+        at.answer("x" * 100, {"score": 3}, unit),
+        at.answer("Ada", {"score": 3}, unit | {"key": "other"}),
+        at.answer("Ada", {"score": 3}, unit | {"turn": 1}),
+        at.send("Ada", "skip", unit=unit["key"], reason=" "),
+        at.send("Ada", "remove"),
+        at.send("Ada", "skip", unit=unit["key"], reason="x", more=1),
+    ):
         assert sent.status_code == 422 and len(sent.json()["error"]) > 5
-    assert at.http.post("/api/events", content=b"x" * 2_000_000, headers={"Content-Type": "application/json"}
-                        ).status_code == 413  # fmt: skip
+    assert (
+        at.http.post("/api/events", content=b"x" * 2_000_000, headers={"Content-Type": "application/json"}).status_code
+        == 413
+    )
     assert at.next("Ada")["done"] == 0
 
 

@@ -29,8 +29,15 @@ def label(
         while (unit := desk.next(rater)["unit"]) is not None:
             said = answer(unit, who)
             what = {"action": "skip", "reason": said} if isinstance(said, str) else {"action": "answer", "answer": said}
-            desk.take(Event(rater=rater, unit=unit["key"], turn=unit["turn"],
-                            request=f"{rater}-{unit['key']}-{unit['turn']}".ljust(16), **what))  # fmt: skip
+            desk.take(
+                Event(
+                    rater=rater,
+                    unit=unit["key"],
+                    turn=unit["turn"],
+                    request=f"{rater}-{unit['key']}-{unit['turn']}".ljust(16),
+                    **what,
+                )
+            )
     opened.store.close()
     return path
 
@@ -53,9 +60,14 @@ def test_scores_of_two_raters_are_compiled_from_without_an_option(cli: Any, rows
     assert (done.code, done.json["labels"], done.json["exported"]) == (0, 80, 80)
     told = cli("compile", target, "--lm", "openai/x", "--dry-run", "--json").json
     assert {name: told[name] for name in ("rows", "labelled", "outputs", "raters", "scale", "kind", "scale_from")} == {
-        "rows": 80, "labelled": 80, "outputs": 40, "raters": 2, "scale": [1, 5], "kind": "score",
+        "rows": 80,
+        "labelled": 80,
+        "outputs": 40,
+        "raters": 2,
+        "scale": [1, 5],
+        "kind": "score",
         "scale_from": "the column's name",
-    }  # fmt: skip
+    }
     read = {row.id: row for row in read_labels(target).rows}
     assert read["r3"].output.rstrip() == HOSTILE.rstrip()
     assert dict(zip(read["r5"].raters["overall"], read["r5"].ratings["overall"], strict=True)) == {"Ada": 2, "Bo": 3}
@@ -70,7 +82,7 @@ def test_scores_of_two_raters_are_compiled_from_without_an_option(cli: Any, rows
         ({"categories": "mauve,teal,puce"}, ("mauve", "teal", "puce"), "category", ("1 mauve", "2 teal", "3 puce")),
         ({"aspect": ["coherence"], "scale": (0.0, 10.0)}, None, "score", ()),
     ],
-)  # fmt: skip
+)
 def test_other_labels_need_no_option_either(
     rows: Path, tmp_path: Path, cli: Any, options: dict[str, Any], words: tuple[str, ...] | None, kind: str, names: Any
 ) -> None:
@@ -185,7 +197,7 @@ def test_what_cannot_be_is_refused_in_one_line(cli: Any, rows: Path, tmp_path: P
         ((rows, "--guidelines", tmp_path / "no.md"), "guidelines cannot be read"),
         (("--export-only", "--store", at, "--export", tmp_path / "labels.xlsx"), "written as JSON lines"),
         ((rows, "--store", at, "--rater", "\n"), "--rater: the name is empty"),
-    ):  # fmt: skip
+    ):
         monkeypatch.chdir(tmp_path)
         done = cli("label", *arguments)
         assert done.code == 2 and said in done.err and len(done.err.splitlines()) == 1, (arguments, done.err)

@@ -82,8 +82,19 @@ def test_thirty_rows_by_two_raters_then_a_judge_and_ten_more(
     told = cli("label", "--store", tmp_path / "s.sqlite", "--export-only", "--export", export, "--json").json
     assert (told["labels"], told["exported"]) == (60, 60) and told["agreement"][0]["alpha"] > 0.3
     assert [one["twice"] for one in told["raters"]] == [2, 2]
-    made = cli("compile", export, "--lm", "openai/fake", "--api-base", server.base, "--candidates", 2, "--json",
-               "-o", tmp_path / "judge.json")  # fmt: skip
+    made = cli(
+        "compile",
+        export,
+        "--lm",
+        "openai/fake",
+        "--api-base",
+        server.base,
+        "--candidates",
+        2,
+        "--json",
+        "-o",
+        tmp_path / "judge.json",
+    )
     assert made.code == 0 and (tmp_path / "judge.json").exists(), made.err
     end(at)
     more = begin(browser, running(rows, "--n", 40, "--order", "suggest"), "Ada")
@@ -140,8 +151,10 @@ def test_errors_are_marked_by_keyboard_and_by_mouse(running: Any, browser: Brows
     assert tab.js("document.querySelector('mark').textContent + document.querySelectorAll('mark').length") == "ninety3"
     tab.reload()
     tab.until("document.querySelectorAll('.marks li').length === 2")  # what is not saved outlives a reload
-    box = tab.js("(r => [r.left, r.right, r.top + r.height / 2])([...document.querySelectorAll('#output span')]"
-                 ".find(s => s.textContent === 'town').getBoundingClientRect())")  # fmt: skip
+    box = tab.js(
+        "(r => [r.left, r.right, r.top + r.height / 2])([...document.querySelectorAll('#output span')]"
+        ".find(s => s.textContent === 'town').getBoundingClientRect())"
+    )
     for kind, x in (("mousePressed", box[0] + 1), ("mouseMoved", box[1] - 1), ("mouseReleased", box[1] - 1)):
         tab.call("Input.dispatchMouseEvent", type=kind, x=x, y=box[2], button="left", buttons=1, clickCount=1)
     tab.press("1")
@@ -152,8 +165,10 @@ def test_errors_are_marked_by_keyboard_and_by_mouse(running: Any, browser: Brows
     (row,) = lines(tmp_path / "truth.jsonl")
     errors = row["errors"]
     assert [(e["text"], e["severity"], e["explanation"], e["how"]) for e in errors] == [
-        ("town", 1, "", "exact"), ("ninety crowns", 4, "it was 40", "exact"), ("", 2, "", "omission"),
-    ]  # fmt: skip
+        ("town", 1, "", "exact"),
+        ("ninety crowns", 4, "it was 40", "exact"),
+        ("", 2, "", "omission"),
+    ]
     assert all(output[e["start"] : e["end"]] == e["text"] for e in errors[:2])
     assert browser.errors == []
 
@@ -174,8 +189,11 @@ def test_reasons_several_aspects_and_bubbles_by_keyboard(running: Any, browser: 
     at = running(rows, "--export", tmp_path / "one.jsonl")
     tab = begin(browser, at, "Ada")
     found = "[...document.querySelectorAll('.turn')].map(t => [t.className, t.querySelector('p').textContent])"
-    assert tab.js(found) == [["turn user", "Hi <b>you</b>\nUser: no turn"], ["turn assistant", "Hm"],
-                             ["turn user", "And now?"]]  # fmt: skip
+    assert tab.js(found) == [
+        ["turn user", "Hi <b>you</b>\nUser: no turn"],
+        ["turn assistant", "Hm"],
+        ["turn user", "And now?"],
+    ]
     tab.press("w")
     tab.type("Says 4 times <i>nothing</i>")
     tab.press("Enter")  # leaves the field, as there is no score yet
@@ -213,10 +231,17 @@ def test_what_a_screen_reader_is_told(running: Any, browser: Browser, tmp_path: 
     tab = begin(browser, at, "Ada")
     names = set(tab.names())
     assert {
-        ("heading", "Row 1 of 30"), ("region", "Source"), ("region", "Output"), ("complementary", "Guidelines"),
-        ("group", "How good is the output? 1 is the worst, 5 the best."), *(("button", str(n)) for n in range(1, 6)),
-        ("button", "Skip"), ("button", "Keys"), ("progressbar", "0 of 30"), ("form", "Your answer"),
-    } <= {(role, name.strip()) for role, name in names}  # fmt: skip
+        ("heading", "Row 1 of 30"),
+        ("region", "Source"),
+        ("region", "Output"),
+        ("complementary", "Guidelines"),
+        ("group", "How good is the output? 1 is the worst, 5 the best."),
+        *(("button", str(n)) for n in range(1, 6)),
+        ("button", "Skip"),
+        ("button", "Keys"),
+        ("progressbar", "0 of 30"),
+        ("form", "Your answer"),
+    } <= {(role, name.strip()) for role, name in names}
     assert not [
         role for role, name in names if role in ("button", "textbox", "checkbox", "dialog") and not name.strip()
     ]

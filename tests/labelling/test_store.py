@@ -119,9 +119,11 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     with sqlite3.connect(new) as db:
         db.execute("PRAGMA user_version=9")
     for name, said in (
-        ("labels.csv", "is not a store of labels"), ("other.sqlite", "the database of another program"),
-        ("new.sqlite", "of format 9"), ("no/folder.sqlite", "cannot be opened"),
-    ):  # fmt: skip
+        ("labels.csv", "is not a store of labels"),
+        ("other.sqlite", "the database of another program"),
+        ("new.sqlite", "of format 9"),
+        ("no/folder.sqlite", "cannot be opened"),
+    ):
         with pytest.raises(LabelsError, match=said):
             Store(tmp_path / name)
     with pytest.raises(LabelsError, match="there is no such store"):

@@ -17,9 +17,16 @@ CASES = cases(__file__)
 TOOLS = set("usgd?oew")
 ROW = Unit("k", {"output": "héllo 👩‍👩‍👧 wörld"})
 TASKS = [
-    Task(), Task(scale=(0, 3)), Task(scale=(1, 10)), Task(scale=(-2, 2)), Task(scale=(0, 100)), Task("binary"),
-    Task("category", categories=("bad", "ok", "good")), Task("preference"), Task("binary", ("tone", "truth")),
-]  # fmt: skip
+    Task(),
+    Task(scale=(0, 3)),
+    Task(scale=(1, 10)),
+    Task(scale=(-2, 2)),
+    Task(scale=(0, 100)),
+    Task("binary"),
+    Task("category", categories=("bad", "ok", "good")),
+    Task("preference"),
+    Task("binary", ("tone", "truth")),
+]
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -46,19 +53,27 @@ def test_a_digit_is_the_score_itself() -> None:
 @pytest.mark.parametrize(
     ("task", "answer"),
     [
-        (Task(), {"score": 6}), (Task(), {"score": True}), (Task(), {"score": "3"}), (Task(), {}), (Task(), []),
-        (Task(scale=(0, 100)), {"score": float("nan")}), (Task(scale=(0, 100)), {"score": True}),
-        (Task("binary"), {"binary": "maybe"}), (Task("preference"), {"preference": "c"}),
-        (Task("spans"), {}), (Task("spans"), {"errors": [{"start": 0, "end": 99, "severity": 3}]}),
+        (Task(), {"score": 6}),
+        (Task(), {"score": True}),
+        (Task(), {"score": "3"}),
+        (Task(), {}),
+        (Task(), []),
+        (Task(scale=(0, 100)), {"score": float("nan")}),
+        (Task(scale=(0, 100)), {"score": True}),
+        (Task("binary"), {"binary": "maybe"}),
+        (Task("preference"), {"preference": "c"}),
+        (Task("spans"), {}),
+        (Task("spans"), {"errors": [{"start": 0, "end": 99, "severity": 3}]}),
         (Task("spans"), {"errors": [{"start": 2, "end": 2, "severity": 3}]}),
         (Task("spans"), {"errors": [{"start": 0, "end": 2, "severity": 6}]}),
         (Task("spans"), {"errors": [{"start": None, "end": 2, "severity": 3}]}),
         (Task("spans"), {"errors": [{"start": True, "end": 2, "severity": 3}]}),
         (Task("spans"), {"errors": [{"start": 0, "end": 2, "severity": 3, "explanation": "x" * 3000}]}),
-        (Task("spans"), {"errors": [None]}), (Task(aspects=("a", "b")), {"a": 3}),
+        (Task("spans"), {"errors": [None]}),
+        (Task(aspects=("a", "b")), {"a": 3}),
         *((Task(), {"score": 3, "why": why}) for why in ("x", {"score": 1}, {"tone": "x"}, {"score": "x" * 3000})),
     ],
-)  # fmt: skip
+)
 def test_wrong_answers_are_refused(task: Task, answer: Any) -> None:
     with pytest.raises(ValueError, match=r"give|choose|answer|errors"):
         task.read(ROW, answer)

@@ -64,9 +64,14 @@ def metric(key: str, value: float, timestamp: int, step: int) -> Any:
 
 
 def feedback(
-    *, name: str, source: Any, metadata: dict[str, str], value: float | None = None, rationale: str | None = None,
+    *,
+    name: str,
+    source: Any,
+    metadata: dict[str, str],
+    value: float | None = None,
+    rationale: str | None = None,
     error: Any = None,
-) -> Any:  # fmt: skip
+) -> Any:
     assert all(isinstance(text, str) for text in metadata.values())
     assert (value is None) == (error is not None)
     return types.SimpleNamespace(
@@ -137,12 +142,16 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Store:
         {
             "mlflow": types.SimpleNamespace(MlflowClient=client_of(made)),
             "mlflow.entities": types.SimpleNamespace(
-                Param=param, Metric=metric, Feedback=feedback, AssessmentError=types.SimpleNamespace,
+                Param=param,
+                Metric=metric,
+                Feedback=feedback,
+                AssessmentError=types.SimpleNamespace,
                 AssessmentSource=types.SimpleNamespace,
             ),
-            "mlflow.genai": types.SimpleNamespace(), "mlflow.genai.scorers": types.SimpleNamespace(scorer=scorer),
+            "mlflow.genai": types.SimpleNamespace(),
+            "mlflow.genai.scorers": types.SimpleNamespace(scorer=scorer),
         },
-    )  # fmt: skip
+    )
     return made
 
 
@@ -166,10 +175,20 @@ def test_a_run_holds_what_report_and_judge_say(store: Store, compile_: Any, rows
     assert run.status == "FINISHED"
     assert run.name == "overall, active-critic, random-search"
     for name, value in {
-        "method": "active-critic", "option.variant": "vanilla", "model": "openai/fake", "sampling.temperature": "0.0",
-        "optimizer.name": "random-search", "optimizer.candidates": "2", "optimizer.racing": "false", "seed": "3",
-        "labels.origin": "rows.jsonl", "labels.rows": "48", "labels.train": "36", "scale": "0 to 100", "folds": "0",
-    }.items():  # fmt: skip
+        "method": "active-critic",
+        "option.variant": "vanilla",
+        "model": "openai/fake",
+        "sampling.temperature": "0.0",
+        "optimizer.name": "random-search",
+        "optimizer.candidates": "2",
+        "optimizer.racing": "false",
+        "seed": "3",
+        "labels.origin": "rows.jsonl",
+        "labels.rows": "48",
+        "labels.train": "36",
+        "scale": "0 to 100",
+        "folds": "0",
+    }.items():
         assert run.params[name] == value, name
     assert len(run.params["labels.fingerprint"]) == 64
     at_0 = run.at_step_0()
@@ -273,10 +292,20 @@ def test_an_undefined_number_is_left_out() -> None:
         "seconds": 1.5,
     }
     assert {name: value for name, value, _ in metrics(told)} == {
-        "heldout.n": 12, "heldout.failed": 12, "zero_shot.q": 0.5, "zero_shot.n": 12, "zero_shot.failed": 0,
-        "mean_absolute_error.uncalibrated": 0.25, "selected.demos": 0, "seconds": 1.5, "calls": 3, "cached_calls": 3,
-        "tokens": 3, "prompt_tokens": 3, "completion_tokens": 3,
-    }  # fmt: skip
+        "heldout.n": 12,
+        "heldout.failed": 12,
+        "zero_shot.q": 0.5,
+        "zero_shot.n": 12,
+        "zero_shot.failed": 0,
+        "mean_absolute_error.uncalibrated": 0.25,
+        "selected.demos": 0,
+        "seconds": 1.5,
+        "calls": 3,
+        "cached_calls": 3,
+        "tokens": 3,
+        "prompt_tokens": 3,
+        "completion_tokens": 3,
+    }
 
 
 def test_a_dropped_candidate_is_no_point_of_the_curve() -> None:
@@ -312,10 +341,12 @@ def test_usage_statistics_stay_off_unless_the_user_wants_them(
     monkeypatch.setattr(store, "meet", look)
     ExperimentLog("trial")
     assert seen == {
-        "MLFLOW_DISABLE_TELEMETRY": kept, "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
+        "MLFLOW_DISABLE_TELEMETRY": kept,
+        "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
         "MLFLOW_HTTP_REQUEST_TIMEOUT": "77",  # the user's own
-        "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true", "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
-    }  # fmt: skip
+        "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+        "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+    }
     assert not {"MLFLOW_HTTP_REQUEST_MAX_RETRIES", "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT"} & os.environ.keys()
 
 
@@ -323,13 +354,16 @@ def test_usage_statistics_stay_off_unless_the_user_wants_them(
     ("said", "shown"),
     [
         ("cannot reach\n http://a:b@c.example/x", "cannot reach http://c.example/x"),
-        ("API request to http://a:b@c/api failed with exception HTTPConnectionPool(host='c', port=9): Max retries "
-         "exceeded with url: /api (Caused by NewConnectionError(\"HTTPConnection(host='c', port=9): No new connection: "
-         "[Errno 111] Connection refused\"))",
-         "API request to http://c/api failed: [Errno 111] Connection refused"),
-        ("", "ValueError"), ("x" * 400, "x" * 299 + "…"),
+        (
+            "API request to http://a:b@c/api failed with exception HTTPConnectionPool(host='c', port=9): Max retries "
+            "exceeded with url: /api (Caused by NewConnectionError(\"HTTPConnection(host='c', port=9): No new "
+            'connection: [Errno 111] Connection refused"))',
+            "API request to http://c/api failed: [Errno 111] Connection refused",
+        ),
+        ("", "ValueError"),
+        ("x" * 400, "x" * 299 + "…"),
     ],
-)  # fmt: skip
+)
 def test_a_foreign_message_is_one_short_line_without_a_password(said: str, shown: str) -> None:
     assert mlflow_store.short(ValueError(said)) == shown
 
@@ -381,17 +415,27 @@ def test_a_model_that_refuses_is_an_error_without_its_address(scorer: Any, serve
 @pytest.mark.parametrize(
     ("inputs", "outputs", "expectations", "expected"),
     [
-        ("S", "O", None, ("S", "O", None, None)), (None, "O", {}, ("", "O", None, None)),
+        ("S", "O", None, ("S", "O", None, None)),
+        (None, "O", {}, ("", "O", None, None)),
         ({"question": "S"}, {"answer": "O"}, {"expected_response": "R"}, ("S", "O", None, "R")),
         ({"question": "S", "context": "C"}, "O", {"other": "x"}, ("S", "O", "C", None)),
         ({"source": "S", "id": 7}, {"output": "O", "cost": 1}, {"reference": "R"}, ("S", "O", None, "R")),
-        ({"messages": [{"role": "user", "content": "é"}]}, 4.5, None,
-         ('[{"role": "user", "content": "é"}]', "4.5", None, None)),
+        (
+            {"messages": [{"role": "user", "content": "é"}]},
+            4.5,
+            None,
+            ('[{"role": "user", "content": "é"}]', "4.5", None, None),
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_is_judged_comes_from_what_mlflow_hands_over(
-    inputs: Any, outputs: Any, expectations: Any, expected: Any, store: Store, monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    inputs: Any,
+    outputs: Any,
+    expectations: Any,
+    expected: Any,
+    store: Store,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     judge, asked = js.ActiveCritic("vanilla", lm="openai/fake"), []
 
     def score(source: str, output: str, *, context: str | None, reference: str | None) -> Any:

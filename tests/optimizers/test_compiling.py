@@ -135,9 +135,15 @@ def telling(fake: Any) -> Callable[[Any], Any]:
     ids=["few labels", "asked for"],
 )
 def test_a_cross_validated_row_is_judged_by_a_judge_that_did_not_see_it(
-    documents: int, options: dict[str, Any], folds: int, note: str, server: Any, fake: Any, compiled: Compiled,
+    documents: int,
+    options: dict[str, Any],
+    folds: int,
+    note: str,
+    server: Any,
+    fake: Any,
+    compiled: Compiled,
     labels: Labels,
-) -> None:  # fmt: skip
+) -> None:
     labels = labels.subset(range(documents * 4))
     server.answer = telling(fake)
     # With the description in every prompt: without it a row that was seen could not be told.

@@ -53,7 +53,7 @@ METHODS: dict[str, Callable[[], Judge]] = {
     "g-eval": lambda: GEval("fluency", samples=1),
     "direct": lambda: DirectScorer("fluency"),
     "pairs": lambda: PairS("fluency", samples=1),
-}  # fmt: skip
+}
 LEVELS = ("Unacceptable", "Poor", "Fair", "Good", "Excellent")
 
 
@@ -90,9 +90,17 @@ def rows_with_duplicates(documents: int = 50, seed: int = 0) -> list[Row]:
                 if copy:
                     output = words(rng, 12) if kind == "same source" else disguised(output, kind, rng)
                 rows.append(
-                    Row(f"{d}.{copy}.{n}", output, text, system=f"s{n}", doc_id=f"d{d}.{copy}", group=f"d{d}.{copy}",
-                        scores={"overall": float(scores[n])}, line=len(rows) + 1)
-                )  # fmt: skip
+                    Row(
+                        f"{d}.{copy}.{n}",
+                        output,
+                        text,
+                        system=f"s{n}",
+                        doc_id=f"d{d}.{copy}",
+                        group=f"d{d}.{copy}",
+                        scores={"overall": float(scores[n])},
+                        line=len(rows) + 1,
+                    )
+                )
     return [rows[i] for i in rng.sample(range(len(rows)), len(rows))]
 
 

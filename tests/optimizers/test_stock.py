@@ -19,19 +19,26 @@ from judgesmith.testing.judges import obliging
 from judgesmith.testing.scripted import MakeScripted
 
 ROWS = [
-    dspy.Example(source=f"Notice {i}: the hall is {w}.", output=f"The hall is {w}, text {i}.", rating=1 + i * 2 % 5)
-    .with_inputs("source", "output")
+    dspy.Example(
+        source=f"Notice {i}: the hall is {w}.", output=f"The hall is {w}, text {i}.", rating=1 + i * 2 % 5
+    ).with_inputs("source", "output")
     for i, w in enumerate(("closed", "open", "painted", "flooded", "for rent", "too small"))
-]  # fmt: skip
+]
 METRIC = js.Agreement("q", scale=(1, 5), close=0.0)
 Compile = Callable[[Judge, Any], Any]
 
 
 def mipro(judge: Judge, lm: Any) -> Any:
     search = MIPROv2(
-        METRIC, prompt_model=lm, task_model=lm, auto=None, num_candidates=2, max_bootstrapped_demos=1,
-        max_labeled_demos=1, num_threads=1,
-    )  # fmt: skip
+        METRIC,
+        prompt_model=lm,
+        task_model=lm,
+        auto=None,
+        num_candidates=2,
+        max_bootstrapped_demos=1,
+        max_labeled_demos=1,
+        num_threads=1,
+    )
     return search.compile(judge, trainset=ROWS, valset=ROWS, num_trials=1, minibatch=False)
 
 

@@ -28,19 +28,30 @@ def compiled(variant: str = "fine", **options: Any) -> ActiveCritic:
     """A judge with everything that a compiled one has."""
     judge = ActiveCritic(
         variant,  # type: ignore[arg-type]
-        **({"explain": "before", "reading": "said", "aspect": "clarity"} | options), task="Summaries are judged.",
-        criteria=CRITERIA, scale=Scale(1, 5),
-    )  # fmt: skip
+        **({"explain": "before", "reading": "said", "aspect": "clarity"} | options),
+        task="Summaries are judged.",
+        criteria=CRITERIA,
+        scale=Scale(1, 5),
+    )
     judge.calibration = Calibration((0.0, 40.0, 100.0), (1.1, 3.0, 4.9))
     judge.provenance = {"made": "2025-01-01", "seed": 0, "q": [1.25, None], "labels": {"rows": 12}}
     whole = {"Fluency": CriterionScore(80.0, "Fine."), "Truth": CriterionScore(100 / 3, "One error.")}
     demos = [
-        {"source": "Demo source.", "output": "Demo output.", "context": "Demo context.", "reference": None,
-         "group": "doc1", "score": 200 / 3, "explanation": "It is „dull“.", "criteria_scores": whole,
-         "augmented": True, "gold": True},
+        {
+            "source": "Demo source.",
+            "output": "Demo output.",
+            "context": "Demo context.",
+            "reference": None,
+            "group": "doc1",
+            "score": 200 / 3,
+            "explanation": "It is „dull“.",
+            "criteria_scores": whole,
+            "augmented": True,
+            "gold": True,
+        },
         {"source": "", "output": "Second.", "group": "doc2", "score": 0.0, "augmented": False, "gold": True},
         {"source": "", "output": "Third.", "group": "doc3", "score": 100.0, "augmented": False, "gold": False},
-    ]  # fmt: skip
+    ]
     for predictor in artifact.predictors(judge).values():
         predictor.demos = [dict(d) for d in demos]
         predictor.signature = predictor.signature.with_instructions("Rate as people do.\nSecond line.")
@@ -119,14 +130,16 @@ def changed(change: Callable[[ActiveCritic], Any]) -> ActiveCritic:
 @pytest.mark.parametrize(
     "change",
     [
-        lambda j: j.provenance.update(q=math.nan), lambda j: j.provenance.update(q=object()),
-        lambda j: j.provenance.update(q="\ud800"), lambda j: setattr(j.knowledge, "description", "\ud800"),
+        lambda j: j.provenance.update(q=math.nan),
+        lambda j: j.provenance.update(q=object()),
+        lambda j: j.provenance.update(q="\ud800"),
+        lambda j: setattr(j.knowledge, "description", "\ud800"),
         lambda j: j.overall_scorer.predict.demos[0].update(score=101.0),
         lambda j: j.overall_scorer.predict.demos[0].update(score=math.nan),
         lambda j: j.overall_scorer.predict.demos[0].update(output=None),
         lambda j: setattr(j.knowledge, "criteria", (Criterion("", "no name"),)),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_saved_is_refused_and_the_old_file_stays(path: Path, change: Any) -> None:
     compiled().save(path)
     before = path.read_bytes()
@@ -157,15 +170,18 @@ def test_the_fingerprint_ignores_where_a_judge_comes_from_and_nothing_else() -> 
     assert len(first) == 12
     changes: list[Callable[[ActiveCritic], Any]] = [
         lambda j: setattr(j.knowledge, "description", "Another task."),
-        lambda j: setattr(j.knowledge, "criteria", CRITERIA[:1]), lambda j: setattr(j, "scale", Scale(0, 5)),
-        lambda j: setattr(j, "calibration", None), lambda j: setattr(j, "aspect", ""),
-        lambda j: setattr(j, "use_task", False), lambda j: j.overall_scorer.predict.demos.pop(),
+        lambda j: setattr(j.knowledge, "criteria", CRITERIA[:1]),
+        lambda j: setattr(j, "scale", Scale(0, 5)),
+        lambda j: setattr(j, "calibration", None),
+        lambda j: setattr(j, "aspect", ""),
+        lambda j: setattr(j, "use_task", False),
+        lambda j: j.overall_scorer.predict.demos.pop(),
         lambda j: j.overall_scorer.predict.demos[0].update(score=1.0),
         lambda j: j.overall_scorer.predict.demos.reverse(),
         lambda j: setattr(
             j.overall_scorer.predict, "signature", j.overall_scorer.predict.signature.with_instructions("Other.")
         ),
-    ]  # fmt: skip
+    ]
     prints = {fingerprint(changed(change)) for change in changes} | {first}
     assert len(prints) == len(changes) + 1
 
@@ -242,15 +258,19 @@ def test_the_message_names_what_is_wrong(
 
 MARKED = forged(("provenance", "q"), "@")
 BROKEN: dict[str, str | bytes] = {
-    "no json": "kind: active-critic", "half": forged()[:500], "list": "[]", "no format": "{}",
-    "NaN": forged(("provenance", "q"), math.nan), "1e999": MARKED.replace('"@"', "1e999"),
+    "no json": "kind: active-critic",
+    "half": forged()[:500],
+    "list": "[]",
+    "no format": "{}",
+    "NaN": forged(("provenance", "q"), math.nan),
+    "1e999": MARKED.replace('"@"', "1e999"),
     "a number of 5000 digits": MARKED.replace('"@"', "9" * 5000),
     "deep": MARKED.replace('"@"', "[" * 200_000 + "]" * 200_000),
     "a key twice deep down": MARKED.replace('"@"', '{"a": 1, "a": 2}'),
     "latin-1": forged(("task",), "@").replace("@", "ü").encode("latin-1"),
     "a pickle": b"\x80\x04\x95\x00\x00\x00\x00\x00\x00\x00\x00cos\nsystem\n.",
     "a lone surrogate in provenance": MARKED.replace("@", "\\ud800"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("text", BROKEN.values(), ids=BROKEN.keys())

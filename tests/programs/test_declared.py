@@ -28,8 +28,11 @@ JUDGES = {kind: part for kind, part in judges.parts().items() if part.__module__
 OPTIONS = [(kind, name) for kind, part in JUDGES.items() for name in part.Options.model_fields]
 #: Values of options whose type does not say what they may be.
 OTHERS: dict[str, Any] = {
-    "family": "dialogue", "annotators": ["openai/a@0.5"], "kinds": ["likelihood"], "signals": ["gpt4=1..5"],
-}  # fmt: skip
+    "family": "dialogue",
+    "annotators": ["openai/a@0.5"],
+    "kinds": ["likelihood"],
+    "signals": ["gpt4=1..5"],
+}
 #: Options that go only with others.
 WITH = {"combine": {"variant": "fine"}}
 
@@ -128,20 +131,24 @@ def test_an_aspect_comes_from_the_labels_the_library_or_the_users_words() -> Non
     assert (named.aspect, named.low, named.rules) == ("coherence", known.low, False)
     own = DirectScorer.from_options({}, labels_aspect="score", criteria=[CLARITY], task="Answers are judged.")
     assert (own.aspect, own.knowledge.criteria, own.knowledge.description) == (
-        "Clarity", (CLARITY,), "Answers are judged."
-    )  # fmt: skip
+        "Clarity",
+        (CLARITY,),
+        "Answers are judged.",
+    )
 
 
 @pytest.mark.parametrize(
     ("method", "words", "problem"),
     [
-        ("direct", {}, "which aspect is judged"), ("direct", {"labels_aspect": "flunecy"}, "did you mean"),
+        ("direct", {}, "which aspect is judged"),
+        ("direct", {"labels_aspect": "flunecy"}, "did you mean"),
         ("direct", {"criteria": [CLARITY, TRUTH]}, "one aspect is judged at a time"),
         ("pairs", {"criteria": [CLARITY], "library_aspect": "fluency"}, "give one"),
         ("active-critic", {"labels_aspect": "fluency", "library_aspect": "fluency"}, "--as is for"),
-        ("active-critic", {}, "say what is judged"), ("active-critic fine", {"task": "T."}, "give --criteria FILE"),
+        ("active-critic", {}, "say what is judged"),
+        ("active-critic fine", {"task": "T."}, "give --criteria FILE"),
     ],
-)  # fmt: skip
+)
 def test_what_a_method_cannot_be_told_is_said(method: str, words: dict[str, Any], problem: str) -> None:
     kind, _, variant = method.partition(" ")
     with pytest.raises(OptionError, match=problem):
@@ -170,9 +177,12 @@ def test_forms_come_in_the_order_of_preference() -> None:
 
 
 CRITICS = st.tuples(
-    st.sampled_from(["vanilla", "coarse", "fine"]), st.sampled_from(["", "Summaries are judged."]),
-    st.sampled_from([(), (CLARITY,), (CLARITY, TRUTH)]), st.booleans(), st.booleans(),
-)  # fmt: skip
+    st.sampled_from(["vanilla", "coarse", "fine"]),
+    st.sampled_from(["", "Summaries are judged."]),
+    st.sampled_from([(), (CLARITY,), (CLARITY, TRUTH)]),
+    st.booleans(),
+    st.booleans(),
+)
 
 
 @given(CRITICS, st.sets(st.sampled_from(["vanilla", "coarse", "fine"])), st.data())

@@ -222,8 +222,9 @@ def test_a_dummy_gives_the_lines_of_criteria() -> None:
     with dspy.context(lm=dummy):
         verdict = fine().score("s", "o")
     assert (verdict.score, {name: c.score for name, c in verdict.criteria.items()}) == (
-        70.0, {"Clarity": 80.0, "Truth": 60.0}
-    )  # fmt: skip
+        70.0,
+        {"Clarity": 80.0, "Truth": 60.0},
+    )
 
 
 def test_the_model_that_was_set_is_the_one_that_is_got(scripted: MakeScripted) -> None:

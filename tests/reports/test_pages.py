@@ -61,10 +61,15 @@ def test_a_page_is_fit_to_be_shown(name: str, browser: Browser, axe: str, tmp_pa
 
 #: What the label page shows, and the keys that lead there from its first row.
 LABELLING: dict[str, tuple[tuple[str, ...], str]] = {
-    "scores": ((), "'desk'"), "spans": (("ArrowRight", "4"), "'desk'"), "preference": ((), "'desk'"),
-    "aspects": (("4", "w"), "'desk'"), "why": (("4",), "'desk'"), "skip": (("s",), "'skipping'"),
-    "keys": (("?",), "'keys'"), "agreement": (("4", "d"), "'agreement'"),
-}  # fmt: skip
+    "scores": ((), "'desk'"),
+    "spans": (("ArrowRight", "4"), "'desk'"),
+    "preference": ((), "'desk'"),
+    "aspects": (("4", "w"), "'desk'"),
+    "why": (("4",), "'desk'"),
+    "skip": (("s",), "'skipping'"),
+    "keys": (("?",), "'keys'"),
+    "agreement": (("4", "d"), "'agreement'"),
+}
 
 
 @needs_browser
@@ -74,8 +79,10 @@ def test_the_label_page_is_fit_to_be_shown(name: str, browser: Browser, axe: str
     keys, shown = LABELLING[name]
     (tmp_path / "guide.md").write_text(f"# Faithfulness\n\n5 says nothing that the source does not say\n{SOURCE}\n")
     chat = [{"role": who, "content": text} for who, text in (("user", SOURCE), ("assistant", OUTPUTS[0]))]
-    made = [{"id": f"r{k}", "source": chat, "output": OUTPUTS[k], "doc_id": f"d{k // 2}", "system": "ab"[k % 2]}
-            for k in range(len(OUTPUTS))]  # fmt: skip
+    made = [
+        {"id": f"r{k}", "source": chat, "output": OUTPUTS[k], "doc_id": f"d{k // 2}", "system": "ab"[k % 2]}
+        for k in range(len(OUTPUTS))
+    ]
     rows = write(tmp_path / "rows.jsonl", made)
     kind = name if name in ("spans", "preference") else "score"
     store = ("--store", tmp_path / "s.sqlite", "--guidelines", tmp_path / "guide.md", "--no-browser", "--kind", kind)
@@ -114,10 +121,15 @@ def test_sixteen_hundred_rows_and_five_judges_are_less_than_a_megabyte_and_a_hal
 
 #: The modules that make pages, and what their pages are called here.
 MAKERS = {
-    "choosing/front.py": "front", "discerning/page.py": "discern", "evaluating/page.py": "evaluation",
-    "reports/spans.py": "report", "studies/page.py": "study", "watching/browsing.py": "browse",
-    "watching/live.py": "browse", "watching/page.py": "watch",
-}  # fmt: skip
+    "choosing/front.py": "front",
+    "discerning/page.py": "discern",
+    "evaluating/page.py": "evaluation",
+    "reports/spans.py": "report",
+    "studies/page.py": "study",
+    "watching/browsing.py": "browse",
+    "watching/live.py": "browse",
+    "watching/page.py": "watch",
+}
 
 
 def test_every_page_that_can_be_written_is_looked_at() -> None:
@@ -125,8 +137,9 @@ def test_every_page_that_can_be_written_is_looked_at() -> None:
     root = Path(__file__).parents[2]
     paths = [path for room in ("src", "experiments") for path in (root / room).rglob("*.py")]
     found = {
-        f"{path.parent.name}/{path.name}" for path in paths
+        f"{path.parent.name}/{path.name}"
+        for path in paths
         if re.search(r"from \.+pages import .*(render|environment)", path.read_text(encoding="utf-8"))
-    }  # fmt: skip
+    }
     assert found == MAKERS.keys() and set(MAKERS.values()) == FILES.keys() - {"notebook"}
     assert {path.parent.name for path in (root / "src").rglob("*.html")} == {"labelling", "watching"}

@@ -35,13 +35,15 @@ HOSTILE = (
 )
 #: Outputs in which characters, code points, UTF-16 units and bytes all differ, or that try to get out of their place.
 HARD = {
-    "script": HOSTILE, "emoji": "A 👩‍👩‍👧‍👦 family, 🏳️‍🌈, 👍🏽, 🇩🇪🇫🇷, 𝔘𝔫𝔦 and more",
-    "arabic": "هذا نص فيه خطأ (one word) ثم ١٢٣ والنهاية.", "hebrew": "שלום עולם, 123 ו-English באמצע.",
+    "script": HOSTILE,
+    "emoji": "A 👩‍👩‍👧‍👦 family, 🏳️‍🌈, 👍🏽, 🇩🇪🇫🇷, 𝔘𝔫𝔦 and more",
+    "arabic": "هذا نص فيه خطأ (one word) ثم ١٢٣ والنهاية.",
+    "hebrew": "שלום עולם, 123 ו-English באמצע.",
     "combining": "Zu\u0308rich cafe\u0301 Z\u0351\u036b A\u030a नमस्ते เกี่ยว ﷽",
     "surrogates": "half \ud83d and \ude00, nul \x00, esc \x1b, over \u202e, isolate \u2066, line \u2028 end",
     "breaks": "\nfirst\r\nsecond\rthird\n\n\ttabbed   spaced \n",
     "long": " ".join(f"word{i} 🙂" for i in range(2000))[:20_000],
-}  # fmt: skip
+}
 
 
 def unpacked(words: str) -> Any:
@@ -111,8 +113,12 @@ def test_overlapping_errors_cut_the_text_into_pieces() -> None:
     # 0 1 2 3 4 5: the first error covers bcd, the second cde; together b | cd | e
     cut = pieces("abcdef", [found(1, 4, 2), found(2, 5, 5)])
     assert [(p.text, p.errors, p.grade) for p in cut] == [
-        ("a", (), 0), ("b", (0,), 2), ("cd", (0, 1), 5), ("e", (1,), 5), ("f", (), 0),
-    ]  # fmt: skip
+        ("a", (), 0),
+        ("b", (0,), 2),
+        ("cd", (0, 1), 5),
+        ("e", (1,), 5),
+        ("f", (), 0),
+    ]
     assert [p.text for p in pieces("abc", [found(None, None)])] == ["abc"]  # what was not found cuts nothing
     assert pieces("", []) == []
 
@@ -249,8 +255,10 @@ def test_unexpected_words_are_shaded_and_every_character_is_there(tmp_path: Path
 def test_shading_of_another_shape_is_left_out_and_errors_come_first(tmp_path: Path, surprise: Any) -> None:
     good = [[0, 4, 2], [2, 6, 1]]
     details = [surprise, [*surprise, *good] if isinstance(surprise, list) else good, good]
-    made = [row(str(k), errors=[error("some output", 5, 11)] * (k == 2), details={"surprise": of})
-            for k, of in enumerate(details)]  # fmt: skip
+    made = [
+        row(str(k), errors=[error("some output", 5, 11)] * (k == 2), details={"surprise": of})
+        for k, of in enumerate(details)
+    ]
     parts = page_of(tmp_path, made).split('<article class="row"')[1:4]
     assert [_SHADE.findall(part) for part in parts] == [[], [("2", "some")], []] and "<mark" in parts[2]
 
@@ -261,9 +269,12 @@ _FOLD = re.compile(r'<details class="([^"]*)"( open)?><summary.*?>(\d+)</span> <
 def test_turns_are_folded_and_a_result_stands_in_its_call(tmp_path: Path) -> None:
     calls = [{"id": name, "function": {"name": name, "arguments": "{}"}} for name in "fgh"]
     told = {"f": HOSTILE * 9, "h": "Error: gone"}
-    run = [{"role": "user", "content": "Go."}, {"role": "assistant", "tool_calls": calls},
-           *({"role": "tool", "tool_call_id": name, "content": said} for name, said in reversed(told.items())),
-           {"role": "assistant", "content": "Done.\n" * 200}]  # fmt: skip
+    run = [
+        {"role": "user", "content": "Go."},
+        {"role": "assistant", "tool_calls": calls},
+        *({"role": "tool", "tool_call_id": name, "content": said} for name, said in reversed(told.items())),
+        {"role": "assistant", "content": "Done.\n" * 200},
+    ]
     text = rendered(run) or ""
     marks = [error(text, at, at + 7) for at in map(text.index, ("calls g", "Done.\n "))]
     page = page_of(tmp_path, [row("a", run, errors=marks), row("b", run) | {"judged_turn": 3}])
@@ -275,11 +286,14 @@ def test_turns_are_folded_and_a_result_stands_in_its_call(tmp_path: Path) -> Non
     ]
     page = page[: page.index('id="row-b"')]
     assert _FOLD.findall(page) == [
-        ("turn user", " open", "1", "User", ""), ("turn assistant call", " open", "2", "Assistant calls f (1)", ""),
-        ("turn tool", "", "6", "Tool f (1)", ""), ("turn assistant call", " open", "3", "Assistant calls g (2)", ""),
+        ("turn user", " open", "1", "User", ""),
+        ("turn assistant call", " open", "2", "Assistant calls f (1)", ""),
+        ("turn tool", "", "6", "Tool f (1)", ""),
+        ("turn assistant call", " open", "3", "Assistant calls g (2)", ""),
         ("turn assistant call", " open", "4", "Assistant calls h (3)", bad),
-        ("turn tool", " open", "5", "Tool h (3)", bad), ("turn assistant", " open", "7", "Assistant", ""),
-    ]  # fmt: skip
+        ("turn tool", " open", "5", "Tool h (3)", bad),
+        ("turn assistant", " open", "7", "Assistant", ""),
+    ]
     assert page.count("</details></details>") == 2 and "\n  Done." not in page
     assert 'Assistant <mark class="g3" tabindex="0" data-e="0" data-n="1">calls g</mark> (2): {}' in page
 
@@ -287,16 +301,37 @@ def test_turns_are_folded_and_a_result_stands_in_its_call(tmp_path: Path) -> Non
 def test_every_text_is_escaped_wherever_it_stands(tmp_path: Path) -> None:
     made = [
         row(
-            f"{HOSTILE} {k}", f"{HOSTILE} {k}", explanation=HOSTILE, failure=None if k else HOSTILE, notes=[HOSTILE],
-            score=k, criteria={HOSTILE: {"score": 1, "explanation": HOSTILE}}, spread=0.5,
+            f"{HOSTILE} {k}",
+            f"{HOSTILE} {k}",
+            explanation=HOSTILE,
+            failure=None if k else HOSTILE,
+            notes=[HOSTILE],
+            score=k,
+            criteria={HOSTILE: {"score": 1, "explanation": HOSTILE}},
+            spread=0.5,
             errors=[error(HOSTILE, 0, 9, explanation=HOSTILE, annotators=[HOSTILE], notes=[HOSTILE], how=HOSTILE)],
-            opinions={HOSTILE: {"percent": 1, "label": HOSTILE, "explanation": HOSTILE,
-                                "errors": [error(HOSTILE, 0, 2)], "outlier": True, "failure": HOSTILE if k else None}},
+            opinions={
+                HOSTILE: {
+                    "percent": 1,
+                    "label": HOSTILE,
+                    "explanation": HOSTILE,
+                    "errors": [error(HOSTILE, 0, 2)],
+                    "outlier": True,
+                    "failure": HOSTILE if k else None,
+                }
+            },
         )
-        | {"source": HOSTILE, "context": HOSTILE, "reference": HOSTILE, "system": f"{HOSTILE} {k % 2}", HOSTILE: k,
-           "aspect": HOSTILE, "scores": {HOSTILE: k}}
+        | {
+            "source": HOSTILE,
+            "context": HOSTILE,
+            "reference": HOSTILE,
+            "system": f"{HOSTILE} {k % 2}",
+            HOSTILE: k,
+            "aspect": HOSTILE,
+            "scores": {HOSTILE: k},
+        }
         for k in range(4)
-    ]  # fmt: skip
+    ]
     data = read_scored(write(tmp_path / "x.jsonl", made), human=HOSTILE)
     text = render(data)
     page = Page(text)
@@ -353,8 +388,10 @@ def test_opinions_mark_the_outlier(tmp_path: Path) -> None:
 def test_an_annotator_names_the_errors_of_the_row_by_number(tmp_path: Path) -> None:
     output = "one two three"
     first, second = error(output, 0, 3), error(output, 4, 7, explanation="another")
-    opinions = {"a": {"percent": 10, "errors": [second | {"annotators": []}, first]},
-                "b": {"percent": 20, "errors": [first | {"severity": 5}]}}  # fmt: skip
+    opinions = {
+        "a": {"percent": 10, "errors": [second | {"annotators": []}, first]},
+        "b": {"percent": 20, "errors": [first | {"severity": 5}]},
+    }
     made = row("x", output, errors=[first | {"annotators": ["a"]}, second], opinions=opinions)
     views = page_of(tmp_path, [made]).split("<script")[0].split('<div class="view">')[1:]
     assert "<p>Errors 1, 2.</p>" in views[0] and "<li" not in views[0]
@@ -397,8 +434,9 @@ def test_a_suspicious_output_is_flagged_and_can_be_filtered(tmp_path: Path) -> N
     text = page_of(tmp_path, made)
     assert "<strong>Suspicious:</strong>" in text and "1 suspicious" in text
     assert re.findall(r'<option value="(\d)">(left to a person|suspicious|used to compile the judge)<', text) == [
-        ("1", "left to a person"), ("2", "suspicious"),
-    ]  # fmt: skip
+        ("1", "left to a person"),
+        ("2", "suspicious"),
+    ]
     assert unpacked(Page(text).scripts[0][1])["flags"] == [2, 1, 0]
 
 
@@ -504,10 +542,19 @@ def test_rows_are_filtered_sorted_reached_and_explained_in_a_browser(browser: Br
         return _SET % json.dumps(controls)
 
     first, worst, failed, words, system, severe, low, apart, fluent, gap, next_page, fold, tip, gone = in_browser(
-        browser, path, _IDS, asked(), asked(failed=True), asked(text="REASON 44"),
-        asked(system="1", sort="id"), asked(severity="5", sort=""), asked(low="7", high="7", sort=""),
-        asked(apart="90", sort="gap"), asked(aspect="1", sort="high"),
-        asked(sort="errors"), f"document.querySelectorAll('[data-step]')[1].click(), {_IDS}",
+        browser,
+        path,
+        _IDS,
+        asked(),
+        asked(failed=True),
+        asked(text="REASON 44"),
+        asked(system="1", sort="id"),
+        asked(severity="5", sort=""),
+        asked(low="7", high="7", sort=""),
+        asked(apart="90", sort="gap"),
+        asked(aspect="1", sort="high"),
+        asked(sort="errors"),
+        f"document.querySelectorAll('[data-step]')[1].click(), {_IDS}",
         """(() => { const fold = document.querySelector("details[data-t]"); fold.open = true;
           return fold.lastElementChild.textContent; })()""",
         """(() => { const mark = document.querySelector("#rows mark"); mark.focus();
@@ -515,7 +562,7 @@ def test_rows_are_filtered_sorted_reached_and_explained_in_a_browser(browser: Br
         """(() => { dispatchEvent(new KeyboardEvent("keydown", { key: "Escape" }));
           return document.getElementById("tip").hidden; })()""",
         fragment="#row-id_60",
-    )  # fmt: skip
+    )
     assert len(first) == 25 and "id 60" in first  # the page on which the link's row stands
     assert worst[:2] == ["id 0", "id 69"]  # people's best, the judge's worst; and the other way round
     assert failed == ["id 5"] and words == ["id 44"]
@@ -547,9 +594,17 @@ def test_a_pair_is_one_row_with_both_texts_and_both_winners(tmp_path: Path) -> N
     def verdict(chance: float, winner: str) -> dict[str, Any]:
         return {"score": chance, "category": winner, "details": {"a": {"score": 3.0}, "b": {"score": 2.0}}}
 
-    rows = [{"id": f"p{k}", "question": f"Question {k}?", "output_a": f"Text one {k}", "output_b": f"{HOSTILE} {k}",
-             "winner": "aabt"[k % 4].replace("t", "tie"), "verdict": verdict(0.9 - k / 20, "ab"[k % 2])}
-            for k in range(8)]  # fmt: skip
+    rows = [
+        {
+            "id": f"p{k}",
+            "question": f"Question {k}?",
+            "output_a": f"Text one {k}",
+            "output_b": f"{HOSTILE} {k}",
+            "winner": "aabt"[k % 4].replace("t", "tie"),
+            "verdict": verdict(0.9 - k / 20, "ab"[k % 2]),
+        }
+        for k in range(8)
+    ]
     data = read_scored(write(tmp_path / "ab.jsonl", rows))
     assert [shown.row.id for shown in data.rows] == [f"p{k}" for k in range(8)]
     assert summarise(data)["agreement"]["value"] == 0.25  # a of a, b of a, a of b, b of a tie: 2 of 8

@@ -28,13 +28,21 @@ class Sick:
     """A server that fails in every way it can until it is well: some rows at their first request, some at each."""
 
     PASSING = (
-        Say(429, b"slow down", SOON), Say(500, b"oops", SOON), Say(body=b"<html>bad gateway</html>"), Say(cut=30),
-        Say(reset=True), Say(hang_up=True), Say(wait=30),
-    )  # fmt: skip
+        Say(429, b"slow down", SOON),
+        Say(500, b"oops", SOON),
+        Say(body=b"<html>bad gateway</html>"),
+        Say(cut=30),
+        Say(reset=True),
+        Say(hang_up=True),
+        Say(wait=30),
+    )
     LASTING = (
-        saying("I like turtles."), saying("Score: 5000"), Say(400, b"refused"), Say(503, b"down", SOON),
+        saying("I like turtles."),
+        saying("Score: 5000"),
+        Say(400, b"refused"),
+        Say(503, b"down", SOON),
         Say(body=b'{"choices": [' + b"[" * 100_000, headers=SOON),
-    )  # fmt: skip
+    )
 
     def __init__(self) -> None:
         self.well = False
@@ -93,9 +101,21 @@ def test_three_thousand_rows_survive_the_server_and_five_kills(
 
     def score(*more: str) -> Any:
         return spawn(
-            "score", rows, "--judge", judge_file, "--api-base", sick.server.base, "-o", out, "--json",
-            "--concurrency", 32, "--timeout", 2, *more,
-        )  # fmt: skip
+            "score",
+            rows,
+            "--judge",
+            judge_file,
+            "--api-base",
+            sick.server.base,
+            "-o",
+            out,
+            "--json",
+            "--concurrency",
+            32,
+            "--timeout",
+            2,
+            *more,
+        )
 
     def kill_when(process: Any, ready: Callable[[], bool]) -> None:
         until(lambda: ready() or process.poll() is not None)

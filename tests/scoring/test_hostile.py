@@ -29,11 +29,31 @@ from judgesmith.running.plain import json_text, shown
 #: Any text, lone surrogates included, with more than its share of what a terminal obeys.
 hostile = st.text(st.characters(exclude_categories=()), max_size=12) | st.lists(
     st.sampled_from(
-        ["\x1b[31m", "\x1b]0;x\a", "\x9b2J", "\r", "\b", "\0", "\u202e", "\u2066", "\u200b", "\ufeff", "\U000e0041",
-         "\ud800", "\u2028", "[bold]", "[/]", "=1+1", "a", "\t", "\n"]
+        [
+            "\x1b[31m",
+            "\x1b]0;x\a",
+            "\x9b2J",
+            "\r",
+            "\b",
+            "\0",
+            "\u202e",
+            "\u2066",
+            "\u200b",
+            "\ufeff",
+            "\U000e0041",
+            "\ud800",
+            "\u2028",
+            "[bold]",
+            "[/]",
+            "=1+1",
+            "a",
+            "\t",
+            "\n",
+        ]
     ),
-    min_size=1, max_size=4,
-).map("".join)  # fmt: skip
+    min_size=1,
+    max_size=4,
+).map("".join)
 large = st.sampled_from([1e308, -1e308, 10**400, "1e999"])
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | hostile | large,
@@ -54,8 +74,20 @@ def harmless(words: str) -> bool:
 
 BIDI = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 #: Format characters that writing needs: joiners, and signs that are seen.
-NEEDED = {*map(ord, "\u200c\u200d"), *range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD,
-          *range(0x13430, 0x13456), *range(0x1BCA0, 0x1BCA4), *range(0x1D173, 0x1D17B)}  # fmt: skip
+NEEDED = {
+    *map(ord, "\u200c\u200d"),
+    *range(0x600, 0x606),
+    0x6DD,
+    0x70F,
+    0x890,
+    0x891,
+    0x8E2,
+    0x110BD,
+    0x110CD,
+    *range(0x13430, 0x13456),
+    *range(0x1BCA0, 0x1BCA4),
+    *range(0x1D173, 0x1D17B),
+}
 
 
 def seven(ask: Any) -> str:
@@ -123,9 +155,14 @@ def plain(value: Any) -> Any:
 @a_few
 def test_options_that_are_refused_are_one_harmless_line(cli: Any, text: str) -> None:
     for arguments in (
-        ("show", text), (text,), ("score", text, "--judge", text), ("compile", text, "--variant", text),
-        ("evaluate", text), ("report", text), ("compile", "rows.jsonl", "--columns", text),
-    ):  # fmt: skip
+        ("show", text),
+        (text,),
+        ("score", text, "--judge", text),
+        ("compile", text, "--variant", text),
+        ("evaluate", text),
+        ("report", text),
+        ("compile", "rows.jsonl", "--columns", text),
+    ):
         done = cli(*arguments)
         assert done.code == 2
         assert one_line(done), done
@@ -148,11 +185,14 @@ def test_rows_and_answers_reach_people_harmless(
     for arguments in (
         ("score", rows, "--judge", judge_file, *lm[2:], "--overwrite", "-o", scored),
         ("score", rows, "--judge", judge_file, *lm[2:], "--overwrite", "-o", scored, "--json"),
-        ("show", judge_file, "--prompt", rows), ("show", judge_file, "--prompt", rows, "--json"),
-        ("compile", rows, *lm, "--dry-run"), ("compile", rows, *lm, "--dry-run", "--aspect", "x" + name),
-        ("evaluate", scored, "--human", "score"), ("evaluate", scored, "--human", "x" + name),
+        ("show", judge_file, "--prompt", rows),
+        ("show", judge_file, "--prompt", rows, "--json"),
+        ("compile", rows, *lm, "--dry-run"),
+        ("compile", rows, *lm, "--dry-run", "--aspect", "x" + name),
+        ("evaluate", scored, "--human", "score"),
+        ("evaluate", scored, "--human", "x" + name),
         ("report", scored, "--json"),
-    ):  # fmt: skip
+    ):
         done = cli(*arguments)
         assert done.code in (0, 1, 2)
         assert harmless(done.out + done.err), (arguments, done)
@@ -165,12 +205,19 @@ def test_rows_and_answers_reach_people_harmless(
 @pytest.mark.parametrize(
     "error",
     [
-        ValueError("two\nlines \x1b[31m"), KeyError("k"), MemoryError(), RecursionError("deep"), AssertionError(),
-        OSError(28, "No space left on device", "there"), PermissionError(13, "Permission denied"), EOFError(),
-        UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed"), ExceptionGroup("g", [ValueError("v")]),
+        ValueError("two\nlines \x1b[31m"),
+        KeyError("k"),
+        MemoryError(),
+        RecursionError("deep"),
+        AssertionError(),
+        OSError(28, "No space left on device", "there"),
+        PermissionError(13, "Permission denied"),
+        EOFError(),
+        UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed"),
+        ExceptionGroup("g", [ValueError("v")]),
     ],
     ids=lambda e: type(e).__name__,
-)  # fmt: skip
+)
 def test_what_reaches_the_entry_is_one_line(error: BaseException, cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(**options: Any) -> int:
         raise error
@@ -221,9 +268,10 @@ def test_any_file_is_read_or_refused_in_one_line(
     out.unlink(missing_ok=True)
     for arguments in (
         ("score", rows, "--judge", judge_file, "--api-base", server.base, "--overwrite", "-o", out),
-        ("evaluate", rows), ("compile", rows, "--lm", "openai/fake", "--dry-run"),
+        ("evaluate", rows),
+        ("compile", rows, "--lm", "openai/fake", "--dry-run"),
         ("report", rows, "-o", tmp_path / "page.html"),
-    ):  # fmt: skip
+    ):
         done = cli(*arguments)
         assert done.code in (0, 1, 2)
         assert "internal error" not in done.err, (arguments, done)

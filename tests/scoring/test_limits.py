@@ -144,10 +144,12 @@ def test_a_log_gets_lines_of_progress(capsys: pytest.CaptureFixture[str], monkey
 
 def test_csv_keeps_criteria_spread_and_errors(tmp_path: Path) -> None:
     verdict = Verdict(
-        3.0, criteria={"Style": CriterionScore(40.0, "=flat")},
-        errors=(ErrorSpan("x", "wrong", 2.0, 0, 1, "exact"),), opinions={"a": Opinion(10.0), "b": Opinion(30.0)},
+        3.0,
+        criteria={"Style": CriterionScore(40.0, "=flat")},
+        errors=(ErrorSpan("x", "wrong", 2.0, 0, 1, "exact"),),
+        opinions={"a": Opinion(10.0), "b": Opinion(30.0)},
         spread=0.5,
-    )  # fmt: skip
+    )
     scored = {"id": "r1", "output": "x", "verdict": verdict.to_dict(), "judge": "m", "seen": False}
     (tmp_path / "out.csv.jsonl").write_text(json.dumps(scored) + "\n")
     write_csv(tmp_path / "out.csv.jsonl", tmp_path / "out.csv")

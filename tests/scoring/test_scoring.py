@@ -256,11 +256,27 @@ def test_csv_in_and_csv_out(server: Any, fake: Any, score: Any, rows_file: Rows,
     with out.open(newline="", encoding="utf-8-sig") as file:
         written = list(csv.DictReader(file))
     assert list(written[0]) == [
-        "id", "source", "output", "doc_id", "score", "judge_score", "judge_explanation", "judge_failure",
-        "judge_repaired", "judge_seen", "judge_id", "judge", "judge_suspicious",
-        "judge_category", "judge_low", "judge_high", "judge_criteria", "judge_spread", "judge_errors",
+        "id",
+        "source",
+        "output",
+        "doc_id",
+        "score",
+        "judge_score",
+        "judge_explanation",
+        "judge_failure",
+        "judge_repaired",
+        "judge_seen",
+        "judge_id",
+        "judge",
+        "judge_suspicious",
+        "judge_category",
+        "judge_low",
+        "judge_high",
+        "judge_criteria",
+        "judge_spread",
+        "judge_errors",
         "judge_aspect",
-    ]  # fmt: skip
+    ]
     assert out.read_bytes().startswith("\ufeff".encode())  # by which Excel knows UTF-8
     assert [row["judge_score"] for row in written] == ["0.0", "1.0", "2.0", "", "4.0", "5.0"]
     assert written[3]["judge_failure"].startswith("no score in the answer")
@@ -300,9 +316,21 @@ def test_strange_texts_come_back_as_they_were(server: Any, fake: Any, score: Any
 def test_rows_judges_learnt_from_are_marked(cli: Any, server: Any, score: Any, rows_file: Rows, tmp_path: Path) -> None:
     rows, judge = rows_file(32), tmp_path / "compiled.json"
     done = cli(
-        "compile", rows, "--lm", "openai/fake", "--api-base", server.base, "-o", judge, "--candidates", 1, "--json",
-        "--scale", 0, 100,
-    )  # fmt: skip
+        "compile",
+        rows,
+        "--lm",
+        "openai/fake",
+        "--api-base",
+        server.base,
+        "-o",
+        judge,
+        "--candidates",
+        1,
+        "--json",
+        "--scale",
+        0,
+        100,
+    )
     assert done.code == 0
     done = cli("score", rows, "--judge", judge, "--api-base", server.base, "--json")
     assert done.json["seen"] == 32 - 8

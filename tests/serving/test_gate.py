@@ -25,14 +25,18 @@ SECRET = "sk-SECRETMODELKEY0123456789"
 def test_only_programs_that_know_address_and_key_get_in(asking: Any) -> None:
     kind = {"Content-Type": "application/json"}
     wrong: dict[int, list[dict[str, str]]] = {
-        200: [kind, kind | {"Host": "LocalHost:8000"}, kind | {"Origin": "http://127.0.0.1:8000"},
-              {"Content-Type": "Application/JSON; charset=utf-8"}],
+        200: [
+            kind,
+            kind | {"Host": "LocalHost:8000"},
+            kind | {"Origin": "http://127.0.0.1:8000"},
+            {"Content-Type": "Application/JSON; charset=utf-8"},
+        ],
         401: [kind | {"Authorization": f"Bearer {KEY}x"}, kind | {"Authorization": ""}],
         403: [kind | {"Origin": origin} for origin in ("null", "http://evil.example", "http://127.0.0.1:8001")]
         + [kind | {"Sec-Fetch-Site": "cross-site"}],
         415: [{"Content-Type": "text/plain"}, {"Content-Type": "application/x-www-form-urlencoded"}, {}],
         421: [kind | {"Host": host} for host in ("evil.example:8000", "127.0.0.1", "127.0.0.1:1", "")],
-    }  # fmt: skip
+    }
 
     async def ask(http: httpx.AsyncClient) -> None:
         for status, every in wrong.items():
@@ -109,9 +113,12 @@ def exchanged(at: Any, sent: bytes) -> bytes:
 def test_broken_http_is_one_line(running: Any) -> None:
     at = running()
     broken = (
-        b"\x16\x03\x01\x02\r\n\r\n", b"GET /\xff\xfe HTTP/1.1\r\nHost: x\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n",
-        b"POST /v1/score HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n", b"GET /" + b"a" * 200_000,
-    )  # fmt: skip
+        b"\x16\x03\x01\x02\r\n\r\n",
+        b"GET /\xff\xfe HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"POST /v1/score HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n",
+        b"GET /" + b"a" * 200_000,
+    )
     for sent in broken:
         assert not exchanged(at, sent).startswith(b"HTTP/1.1 2")
     assert at.score("r001").json()["score"] == 1

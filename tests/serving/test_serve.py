@@ -35,10 +35,12 @@ def test_verdicts_errors_and_metrics(running: Any, server: Any) -> None:
     assert (judge["name"], judge["fingerprint"]) == ("judge", said["judge"])
     assert at.score("r001", judge=f"judge@{said['judge']}").json()["score"] == 1
     refused = {
-        404: at.score("r001", judge="other"), 409: at.score("r001", judge="judge@0123"),
-        413: at.score("r001 " * 2_000_000), 422: at.http.post("/v1/score", json={"source": "s"}),
+        404: at.score("r001", judge="other"),
+        409: at.score("r001", judge="judge@0123"),
+        413: at.score("r001 " * 2_000_000),
+        422: at.http.post("/v1/score", json={"source": "s"}),
         415: at.http.post("/v1/score", content=b"{}", headers={"Content-Type": "text/plain"}),
-    }  # fmt: skip
+    }
     for status, answer in refused.items():
         assert answer.status_code == status
         assert answer.json()["error"]["message"]

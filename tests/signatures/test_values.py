@@ -57,9 +57,13 @@ def test_usage_adds_and_subtracts_field_by_field() -> None:
 
 def test_a_verdict_as_json_keeps_offsets_and_hides_the_raw_texts_unless_asked() -> None:
     verdict = Verdict(
-        3.5, "fine", 62.5, {"Fluency": CriterionScore(75.0, "reads well"), "Style": CriterionScore(math.nan)},
-        (ErrorSpan("teh", "a typo", 2.0, 4, 7), ErrorSpan("", "no ending", math.nan)), raw=("Score: 4",),
-    )  # fmt: skip
+        3.5,
+        "fine",
+        62.5,
+        {"Fluency": CriterionScore(75.0, "reads well"), "Style": CriterionScore(math.nan)},
+        (ErrorSpan("teh", "a typo", 2.0, 4, 7), ErrorSpan("", "no ending", math.nan)),
+        raw=("Score: 4",),
+    )
     plain = json.loads(json.dumps(verdict.to_dict(), allow_nan=False))
     assert plain["criteria"] == {
         "Fluency": {"score": 75.0, "explanation": "reads well"},

@@ -23,9 +23,18 @@ FLAGS = (
 )
 #: Keys that are no character: their code for the browser, and the text that they type.
 NAMED = {
-    "Enter": (13, "\r"), "Escape": (27, ""), "Tab": (9, ""), "Backspace": (8, ""), "Delete": (46, ""), "End": (35, ""),
-    "Home": (36, ""), "ArrowLeft": (37, ""), "ArrowUp": (38, ""), "ArrowRight": (39, ""), "ArrowDown": (40, ""),
-}  # fmt: skip
+    "Enter": (13, "\r"),
+    "Escape": (27, ""),
+    "Tab": (9, ""),
+    "Backspace": (8, ""),
+    "Delete": (46, ""),
+    "End": (35, ""),
+    "Home": (36, ""),
+    "ArrowLeft": (37, ""),
+    "ArrowUp": (38, ""),
+    "ArrowRight": (39, ""),
+    "ArrowDown": (40, ""),
+}
 
 
 class Browser:
@@ -47,8 +56,11 @@ class Browser:
         assert CHROMIUM is not None
         self.process = subprocess.Popen(
             [CHROMIUM, *FLAGS.split(), f"--user-data-dir={profile}", "about:blank"],
-            preexec_fn=wire, close_fds=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+            preexec_fn=wire,
+            close_fds=False,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         os.close(theirs_in)
         os.close(theirs_out)
 

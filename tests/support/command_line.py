@@ -132,9 +132,12 @@ def spawn(started: list[subprocess.Popen[str]]) -> Iterator[Callable[..., subpro
             [sys.executable, *what, *map(str, arguments)],
             # A test run in the background of a shell ignores Ctrl-C, and so would its children.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
             env=os.environ | {"PYTHONUNBUFFERED": "1"},
-        )  # fmt: skip
+        )
         started.append(process)
         return process
 
@@ -196,8 +199,20 @@ def compile_(cli: Any, server: Any, tmp_path: Path) -> Callable[..., Any]:
 
     def run(labels: Path, *arguments: object) -> Any:
         return cli(
-            "compile", labels, "--lm", "openai/fake", "--api-base", server.base, "--scale", 0, 100,
-            "-o", tmp_path / "made.json", "--candidates", 2, *arguments,
-        )  # fmt: skip
+            "compile",
+            labels,
+            "--lm",
+            "openai/fake",
+            "--api-base",
+            server.base,
+            "--scale",
+            0,
+            100,
+            "-o",
+            tmp_path / "made.json",
+            "--candidates",
+            2,
+            *arguments,
+        )
 
     return run

@@ -45,8 +45,16 @@ def rows_to_label(path: Path, n: int = 30, **more: Any) -> Path:
     for i in range(n):
         town = f"Town {i // 2}"
         source = f"{town} rebuilt its bridge in {1900 + i}. The works cost {7 * i + 40} crowns."
-        made.append({"id": f"r{i}", "source": source, "output": f"{town} paid {7 * i + 40 + i % 2} crowns.",
-                     "doc_id": f"d{i // 2}", "system": "ab"[i % 2]} | more)  # fmt: skip
+        made.append(
+            {
+                "id": f"r{i}",
+                "source": source,
+                "output": f"{town} paid {7 * i + 40 + i % 2} crowns.",
+                "doc_id": f"d{i // 2}",
+                "system": "ab"[i % 2],
+            }
+            | more
+        )
     if n > 3:
         made[3]["output"] = HOSTILE
     return write(path, made)

@@ -39,16 +39,34 @@ def records(rows: int) -> list[dict[str, Any]]:
         human = {name: chance.randint(1, 5) for name in ASPECTS}
         reasons = [f"It is well, but “{output[k : k + 30]}”: {text(68)}" for k in range(9, 60, 9)]
         opinions: dict[str, Any] = {
-            name: {"percent": chance.randint(0, 100), "explanation": reasons[i], "failure": None,
-                   "errors": [error(output, 20 * i, 20 * i + 15, 1 + i, explanation=text(40), annotators=[name])]}
+            name: {
+                "percent": chance.randint(0, 100),
+                "explanation": reasons[i],
+                "failure": None,
+                "errors": [error(output, 20 * i, 20 * i + 15, 1 + i, explanation=text(40), annotators=[name])],
+            }
             for i, name in enumerate(JUDGES)
-        }  # fmt: skip
-        verdict = {"score": chance.randint(1, 5), "explanation": reasons[5], "failure": None,
-                   "errors": [one["errors"][0] for one in opinions.values()], "opinions": opinions}  # fmt: skip
+        }
+        verdict = {
+            "score": chance.randint(1, 5),
+            "explanation": reasons[5],
+            "failure": None,
+            "errors": [one["errors"][0] for one in opinions.values()],
+            "opinions": opinions,
+        }
         made.append(
-            {"id": f"dm-test-{k:040x}", "doc_id": f"d{k // 16}", "system": f"M{k % 16}", "source": source,
-             "reference": reference, "output": output, "scores": human, "score": human["coherence"], "verdict": verdict}
-        )  # fmt: skip
+            {
+                "id": f"dm-test-{k:040x}",
+                "doc_id": f"d{k // 16}",
+                "system": f"M{k % 16}",
+                "source": source,
+                "reference": reference,
+                "output": output,
+                "scores": human,
+                "score": human["coherence"],
+                "verdict": verdict,
+            }
+        )
     return made
 
 

@@ -61,8 +61,10 @@ class Server(Asked):
         choice: dict[str, Any] = {"message": {"content": answer}, "finish_reason": "stop"}
         if self.logprobs and ask.body.get("logprobs"):
             other = {"token": "x", "logprob": -3.0}
-            tokens = [{"token": t, "top_logprobs": [{"token": t, "logprob": -0.1}, other]}
-                      for t in re.findall(r"\d|\D+", answer)]  # fmt: skip
+            tokens = [
+                {"token": t, "top_logprobs": [{"token": t, "logprob": -0.1}, other]}
+                for t in re.findall(r"\d|\D+", answer)
+            ]
             choice["logprobs"] = {"content": tokens}
         usage = {"prompt_tokens": len(ask.text) // 4, "completion_tokens": len(answer) // 4}
         response = web.json_response({"choices": [choice], "usage": usage})

@@ -22,42 +22,71 @@ CHATS = [
 TALK = ("understandability", "naturalness", "coherence", "engagingness", "groundedness", "overall")
 STORY = ("relevance", "coherence", "empathy", "engagement", "surprise", "complexity")
 QAGS = [
-    {"doc_id": n, "system_id": 0, "source": f"Article {n} .", "reference": f"Article {n} .",
-     "system_output": f"Summary {n} .", "scores": {"consistency": n / 11}}
+    {
+        "doc_id": n,
+        "system_id": 0,
+        "source": f"Article {n} .",
+        "reference": f"Article {n} .",
+        "system_output": f"Summary {n} .",
+        "scores": {"consistency": n / 11},
+    }
     for n in range(12)
-]  # fmt: skip
+]
 SENTENCES = [
-    {"doc_id": n, "source": act, "reference": f"Reference {n} .", "system_output": f"Said {n} .",
-     "scores": {"informativeness": 1 + n % 5, "naturalness": 6.0 - n % 2, "overall": 1.5 + n % 4}}
+    {
+        "doc_id": n,
+        "source": act,
+        "reference": f"Reference {n} .",
+        "system_output": f"Said {n} .",
+        "scores": {"informativeness": 1 + n % 5, "naturalness": 6.0 - n % 2, "overall": 1.5 + n % 4},
+    }
     for n, act in enumerate(ACTS)
-]  # fmt: skip
+]
 CHAT = [
-    {"source": source, "context": context, "system_id": system, "system_output": f"{system} on {n} \n",
-     "scores": dict.fromkeys(TALK, 1 + (n + len(system)) % 3)}
+    {
+        "source": source,
+        "context": context,
+        "system_id": system,
+        "system_output": f"{system} on {n} \n",
+        "scores": dict.fromkeys(TALK, 1 + (n + len(system)) % 3),
+    }
     for n, (source, context) in enumerate(CHATS)
     for system in ("Original Ground Truth", "Argmax Decoding", "New Human Generated")
-]  # fmt: skip
+]
 NEWS = [
-    {"doc_id": document, "source": f"One of {document}.</p><p>&quot;Two&quot; &amp; three.",
-     "system_output": f"It&#x27;s <UNK> {place}",
-     "scores": {"coherence": 1 + place % 5, "fluency": 4.0, "informativeness": 3.5, "relevance": 2}}
+    {
+        "doc_id": document,
+        "source": f"One of {document}.</p><p>&quot;Two&quot; &amp; three.",
+        "system_output": f"It&#x27;s <UNK> {place}",
+        "scores": {"coherence": 1 + place % 5, "fluency": 4.0, "informativeness": 3.5, "relevance": 2},
+    }
     for document, places in (("71", 7), ("8", 2))
     for place in range(places)
-]  # fmt: skip
+]
 STORIES = [
-    {"id": n, "inputs": {"Writing Prompt": f"Prompt {n % 96}"}, "outputs": {"Story": f"Story {n}"},
-     "system": "Human" if n < 96 else "GPT", "score": dict.fromkeys(STORY, 1 + n % 5)}
+    {
+        "id": n,
+        "inputs": {"Writing Prompt": f"Prompt {n % 96}"},
+        "outputs": {"Story": f"Story {n}"},
+        "system": "Human" if n < 96 else "GPT",
+        "score": dict.fromkeys(STORY, 1 + n % 5),
+    }
     for n in (0, 1, 2, 3, 95, 96, 97, 98, 99, 191)
-]  # fmt: skip
+]
 WIKI = "\r\n".join(
     ["sent_id,sys_name,orig_sent,simp_sent,fluency,fluency_zscore,meaning,meaning_zscore,simplicity,simplicity_zscore"]
     + [f'{n},Sys-{n % 2},"A ""long"", sentence {n}.","Short, {n}.",{n * 9}.5,0.{n}25,50,-1.5,{n},0' for n in range(10)]
 )
 SYNTHETIC = {
-    "qags_cnndm": json.dumps(QAGS), "qags_xsum": json.dumps(QAGS), "sfres": json.dumps(SENTENCES),
-    "sfhot": json.dumps(SENTENCES), "topical_chat": json.dumps(CHAT), "newsroom": json.dumps(NEWS),
-    "hanna": json.dumps(STORIES), "wiki_da": WIKI,
-}  # fmt: skip
+    "qags_cnndm": json.dumps(QAGS),
+    "qags_xsum": json.dumps(QAGS),
+    "sfres": json.dumps(SENTENCES),
+    "sfhot": json.dumps(SENTENCES),
+    "topical_chat": json.dumps(CHAT),
+    "newsroom": json.dumps(NEWS),
+    "hanna": json.dumps(STORIES),
+    "wiki_da": WIKI,
+}
 
 
 @pytest.fixture(autouse=True)

@@ -50,10 +50,16 @@ def planted_labels(documents: int = 24, per_document: int = 3, *, seed: int = 0)
             draw.shuffle(words)
             rows.append(
                 Row(
-                    id=f"r{n:03d}", source=f"Source d{d:03d} here.", output=" ".join(words), system="s",
-                    doc_id=f"d{d:03d}", group=f"d{d:03d}", scores={"overall": 90.0 - 10 * odd}, line=n + 1,
+                    id=f"r{n:03d}",
+                    source=f"Source d{d:03d} here.",
+                    output=" ".join(words),
+                    system="s",
+                    doc_id=f"d{d:03d}",
+                    group=f"d{d:03d}",
+                    scores={"overall": 90.0 - 10 * odd},
+                    line=n + 1,
                 )
-            )  # fmt: skip
+            )
     return Labels(tuple(rows), "overall", (0.0, 100.0), origin="labels.jsonl")
 
 

@@ -11,11 +11,17 @@ def rated(human: Sequence[float] | Any, per_group: int = 2) -> list[dspy.Example
     """One row a score, `per_group` of a document in turn, of four systems."""
     return [
         dspy.Example(
-            source="", output=f"o{i}", score=float(score), group=f"g{i // per_group}", document=f"g{i // per_group}",
-            system=f"s{i % 4}", context=None, reference=None,
+            source="",
+            output=f"o{i}",
+            score=float(score),
+            group=f"g{i // per_group}",
+            document=f"g{i // per_group}",
+            system=f"s{i % 4}",
+            context=None,
+            reference=None,
         )
         for i, score in enumerate(human)
-    ]  # fmt: skip
+    ]
 
 
 def table(documents: int, systems: int, seed: int = 0, noise: float = 1.0) -> tuple[Any, Any, Any, Any]:

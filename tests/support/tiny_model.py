@@ -20,13 +20,27 @@ def write_tiny_model(path: Path, texts: list[str], *, seed: int = 0) -> Path:
     rng = np.random.default_rng(seed)
     writer = gguf.GGUFWriter(str(path), "llama")
     about: dict[str, Any] = {
-        "context_length": CONTEXT, "embedding_length": WIDTH, "block_count": LAYERS, "feed_forward_length": INNER,
-        "head_count": HEADS, "head_count_kv": GROUPS, "rope_dimension_count": WIDTH // HEADS,
-        "layer_norm_rms_eps": 1e-5, "rope_freq_base": 10000.0, "vocab_size": len(tokens), "tokenizer_model": "gpt2",
-        "tokenizer_pre": "smollm", "token_list": tokens, "token_types": [3] * 3 + [1] * (len(tokens) - 3),
-        "token_merges": merges, "bos_token_id": 1, "eos_token_id": 2, "unk_token_id": 0, "add_bos_token": False,
+        "context_length": CONTEXT,
+        "embedding_length": WIDTH,
+        "block_count": LAYERS,
+        "feed_forward_length": INNER,
+        "head_count": HEADS,
+        "head_count_kv": GROUPS,
+        "rope_dimension_count": WIDTH // HEADS,
+        "layer_norm_rms_eps": 1e-5,
+        "rope_freq_base": 10000.0,
+        "vocab_size": len(tokens),
+        "tokenizer_model": "gpt2",
+        "tokenizer_pre": "smollm",
+        "token_list": tokens,
+        "token_types": [3] * 3 + [1] * (len(tokens) - 3),
+        "token_merges": merges,
+        "bos_token_id": 1,
+        "eos_token_id": 2,
+        "unk_token_id": 0,
+        "add_bos_token": False,
         "chat_template": CHAT,
-    }  # fmt: skip
+    }
     for name, value in about.items():
         getattr(writer, f"add_{name}")(value)
 
@@ -39,10 +53,14 @@ def write_tiny_model(path: Path, texts: list[str], *, seed: int = 0) -> Path:
     narrow = WIDTH * GROUPS // HEADS
     for layer in range(LAYERS):
         for name, rows, columns in (
-            ("attn_q", WIDTH, WIDTH), ("attn_k", narrow, WIDTH), ("attn_v", narrow, WIDTH),
-            ("attn_output", WIDTH, WIDTH), ("ffn_gate", INNER, WIDTH), ("ffn_up", INNER, WIDTH),
+            ("attn_q", WIDTH, WIDTH),
+            ("attn_k", narrow, WIDTH),
+            ("attn_v", narrow, WIDTH),
+            ("attn_output", WIDTH, WIDTH),
+            ("ffn_gate", INNER, WIDTH),
+            ("ffn_up", INNER, WIDTH),
             ("ffn_down", WIDTH, INNER),
-        ):  # fmt: skip
+        ):
             tensor(f"blk.{layer}.{name}", rows, columns)
         for name in ("attn_norm", "ffn_norm"):
             writer.add_tensor(f"blk.{layer}.{name}.weight", np.ones(WIDTH, np.float32))

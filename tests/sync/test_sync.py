@@ -135,10 +135,13 @@ def served(folder: Path, health: str, *command: str, **settings: str) -> Iterato
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
     process = subprocess.Popen(
-        [sys.executable, "-m", *(part.replace("PORT", port) for part in command)], cwd=folder, start_new_session=True,
+        [sys.executable, "-m", *(part.replace("PORT", port) for part in command)],
+        cwd=folder,
+        start_new_session=True,
         env=os.environ | {name: value.replace("PORT", port) for name, value in settings.items()},
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     try:
         end = time.monotonic() + HANG
         while time.monotonic() < end and process.poll() is None:

@@ -22,11 +22,16 @@ def line(number: int, aspect: str = "fluency", **changed: Any) -> str:
     said = f"Rate the {aspect} of it."
     return json.dumps(
         {
-            "id": f"s{number}", "source": f"Another source, number {number}.", "output": f"Own words: {number}.",
-            "aspect": aspect, "percent": 10.0 * number, "judge": "abc",
+            "id": f"s{number}",
+            "source": f"Another source, number {number}.",
+            "output": f"Own words: {number}.",
+            "aspect": aspect,
+            "percent": 10.0 * number,
+            "judge": "abc",
             "messages": [{"role": "user", "content": said}, {"role": "assistant", "content": "Score: 1"}],
-        } | changed
-    )  # fmt: skip
+        }
+        | changed
+    )
 
 
 class Spelled:

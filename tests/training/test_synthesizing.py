@@ -17,9 +17,27 @@ from judgesmith.training.synthesizing import Synthesis, SynthesisOptions
 from judgesmith.training.synthetic import read_synthetic
 
 WORDS = (
-    "the", "old", "ferry", "left", "a", "harbour", "at", "dawn", "and", "reached", "some", "island", "before", "noon",
-    "in", "heavy", "rain", "with", "few", "people",
-)  # fmt: skip
+    "the",
+    "old",
+    "ferry",
+    "left",
+    "a",
+    "harbour",
+    "at",
+    "dawn",
+    "and",
+    "reached",
+    "some",
+    "island",
+    "before",
+    "noon",
+    "in",
+    "heavy",
+    "rain",
+    "with",
+    "few",
+    "people",
+)
 
 
 def told(seed: int) -> str:
@@ -33,11 +51,20 @@ def rows(tmp_path: Path) -> Path:
     file = tmp_path / "rows.jsonl"
     file.write_text(
         "".join(
-            json.dumps({"id": f"{d}-{s}", "source": f"Story {d}: {told(d)}.", "doc_id": f"d{d}", "system": f"s{s}",
-                        "output": f"{told(100 + 2 * d + s)}, grade {(d + s) % 5 + 1} of story {d} by {s}."}) + "\n"
-            for d in range(12) for s in range(2)
+            json.dumps(
+                {
+                    "id": f"{d}-{s}",
+                    "source": f"Story {d}: {told(d)}.",
+                    "doc_id": f"d{d}",
+                    "system": f"s{s}",
+                    "output": f"{told(100 + 2 * d + s)}, grade {(d + s) % 5 + 1} of story {d} by {s}.",
+                }
+            )
+            + "\n"
+            for d in range(12)
+            for s in range(2)
         )
-    )  # fmt: skip
+    )
     return file
 
 

@@ -10,10 +10,16 @@ from judgesmith.errors import LabelsError
 from judgesmith.training.synthetic import read_synthetic
 
 GOOD: dict[str, Any] = {
-    "format": "judgesmith.synthetic/1", "id": "1", "source": "A source.", "output": "An output.", "doc_id": "d",
-    "aspect": "fluency", "percent": 75.0, "judge": "abc",
+    "format": "judgesmith.synthetic/1",
+    "id": "1",
+    "source": "A source.",
+    "output": "An output.",
+    "doc_id": "d",
+    "aspect": "fluency",
+    "percent": 75.0,
+    "judge": "abc",
     "messages": [{"role": "user", "content": "Rate it."}, {"role": "assistant", "content": "Score: 4"}],
-}  # fmt: skip
+}
 
 
 def written(path: Path, *lines: Any) -> Path:
@@ -54,7 +60,8 @@ def test_every_wrong_line_is_named_and_an_empty_file_is_none(tmp_path: Path) -> 
     with pytest.raises(LabelsError) as caught:
         read_synthetic(written(tmp_path, "{", GOOD, "{"))
     assert [problem.partition(":")[0] for problem in caught.value.problems] == [
-        "synthetic.jsonl, line 1", "synthetic.jsonl, line 3"
-    ]  # fmt: skip
+        "synthetic.jsonl, line 1",
+        "synthetic.jsonl, line 3",
+    ]
     with pytest.raises(LabelsError, match="no example in it"):
         read_synthetic(written(tmp_path))

@@ -154,9 +154,16 @@ def test_synthetic_rows_of_held_out_documents_are_left_out(trained: Trained) -> 
 def synthetic(row: Any, errors: Any = ()) -> SyntheticRow:
     (score,) = row.scores.values()
     return SyntheticRow(
-        id=row.id, source=row.source, output=row.output, doc_id=row.doc_id, aspect="fluency", percent=25 * (score - 1),
-        judge="rule", errors=list(errors), messages=[{"role": "user", "content": "Rate."}] * 2,
-    )  # fmt: skip
+        id=row.id,
+        source=row.source,
+        output=row.output,
+        doc_id=row.doc_id,
+        aspect="fluency",
+        percent=25 * (score - 1),
+        judge="rule",
+        errors=list(errors),
+        messages=[{"role": "user", "content": "Rate."}] * 2,
+    )
 
 
 def test_it_marks_errors_which_llama_and_torch_write_alike(trained: Trained, labels: js.Labels, tmp_path: Path) -> None:
@@ -291,9 +298,14 @@ def losses(base: Path, tmp_path: Path, **options: Any) -> tuple[Training, list[E
         for r, percent, document in zip(rows(4, 6), (0.0, 100.0, 40.0, 40.0), "aabb", strict=True)
     ]
     return Training(
-        student, examples, TrainOptions(rank=4, alpha=8, **options), seed=0, checkpoint=tmp_path / "c.safetensors",
-        judged=None, progress=Silent(),
-    ), examples  # fmt: skip
+        student,
+        examples,
+        TrainOptions(rank=4, alpha=8, **options),
+        seed=0,
+        checkpoint=tmp_path / "c.safetensors",
+        judged=None,
+        progress=Silent(),
+    ), examples
 
 
 def test_the_regression_loss_is_the_squared_error_of_the_expected_digit(base: Path, tmp_path: Path) -> None:

@@ -27,10 +27,13 @@ def saved(path: Path, *, created: str = "2026-01-01", task: str = "", low: float
     """A judge's file with a history; its fingerprint."""
     judge = DirectScorer(scale=Scale(1, 5), task=task)
     judge.provenance = {
-        "created": created, "heldout": {"value": 1.2, "low": low, "high": 1.6, "signature": f"Q=1.20 {HOSTILE}"},
-        "zero_shot": {"value": 0.4}, "labels": {"fingerprint": "f", "aspect": "overall", "rows": 40, "origin": HOSTILE},
-        "optimizer": {"name": "random-search"}, "cost": {"calls": 96, "prompt_tokens": 10, "completion_tokens": 2},
-    }  # fmt: skip
+        "created": created,
+        "heldout": {"value": 1.2, "low": low, "high": 1.6, "signature": f"Q=1.20 {HOSTILE}"},
+        "zero_shot": {"value": 0.4},
+        "labels": {"fingerprint": "f", "aspect": "overall", "rows": 40, "origin": HOSTILE},
+        "optimizer": {"name": "random-search"},
+        "cost": {"calls": 96, "prompt_tokens": 10, "completion_tokens": 2},
+    }
     judge.save(str(path))
     (found,) = [one for one in browse(path.parent).judges if one.path == path.name]
     return found.version.fingerprint
@@ -81,7 +84,7 @@ CHANGES: list[tuple[Callable[[dict[str, Any]], Any], str, tuple[str, ...]]] = [
     (lambda d: d["state"]["scorer.predict"]["demos"].append(DEMO), "state.scorer.predict.demos", ("prompt",)),
     (lambda d: d.update(calibration={"percent": [0, 100], "score": [1, 4]}), "calibration", ("scale and calibration",)),
     (lambda d: d["lm"].update(model="local/smollm2-135m"), "lm.model", ("model",)),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("change", "where", "parts"), CHANGES)
@@ -98,8 +101,9 @@ def test_every_part_tells_what_changed_and_decides_whether_scores_may_be_compare
     assert [name for name, _, _ in diff.changes] == [where]
     assert (diff.parts, diff.same) == (parts, not parts)
     assert (Version.of(before).model.endswith("(by its name)"), "(file " in Version.of(after).model) == (
-        True, parts == ("model",)
-    )  # fmt: skip
+        True,
+        parts == ("model",),
+    )
 
 
 def test_the_page_shows_agreement_cost_lineage_and_differences_and_escapes_all(folder: Path, tmp_path: Path) -> None:
@@ -142,11 +146,17 @@ def watched(path: Path, judge: str, *states: str) -> None:
     for day, state in enumerate(states, 1):
         test = history.Found(name="sentinels: scores moved", p=0.5, n=4, before=3, now=2, alarm=state == "alarm")
         run = history.Run(
-            time=f"2026-11-{day:02}T06:00:00+00:00", judge=judge, model=HOSTILE, rows="a" * 12, ids=list("abcd"),
-            scores=[1, 2, 3, None], words=[1, 1, 1, 1], baseline=state == "baseline",
-            found=[] if state == "baseline" else [test], agreement=history.Agreement(
-                aspect="score", value=0.6, low=0.1, high=0.9, n=3),
-        )  # fmt: skip
+            time=f"2026-11-{day:02}T06:00:00+00:00",
+            judge=judge,
+            model=HOSTILE,
+            rows="a" * 12,
+            ids=list("abcd"),
+            scores=[1, 2, 3, None],
+            words=[1, 1, 1, 1],
+            baseline=state == "baseline",
+            found=[] if state == "baseline" else [test],
+            agreement=history.Agreement(aspect="score", value=0.6, low=0.1, high=0.9, n=3),
+        )
         history.append(path, run)
 
 
@@ -162,14 +172,21 @@ def test_watched_judges_stand_beside_the_judges_they_are(folder: Path, tmp_path:
     watched(folder / "study" / "other.jsonl", "b" * 12, "baseline", "quiet")
     found = browse(folder)
     assert [(one.path, one.state) for one in found.watched] == [
-        ("rows.watch.jsonl", "alarm"), ("study/other.jsonl", "quiet"),
-    ]  # fmt: skip
+        ("rows.watch.jsonl", "alarm"),
+        ("study/other.jsonl", "quiet"),
+    ]
     assert len(found.scored) == 1 and len(found.damaged) == 2
     page = render(found, tmp_path / "page.html")
     assert "<img" not in page
     first = cells(page, "watched-judges", "rows.watch.jsonl")
-    assert first[2:] == ["alarm: sentinels: scores moved", "2026-11-04 06:00 UTC", "3 of 4", "0.60[0.10, 0.90]",
-                         "4", "2"]  # fmt: skip
+    assert first[2:] == [
+        "alarm: sentinels: scores moved",
+        "2026-11-04 06:00 UTC",
+        "3 of 4",
+        "0.60[0.10, 0.90]",
+        "4",
+        "2",
+    ]
     assert cells(page, "judges", "one.json")[-1] == "alarm, 2026-11-04 06:00 UTC"
     assert cells(page, "watched-judges", "study/other.jsonl")[2] == "quiet"
     # the judge of the second history is not in the folder

@@ -35,15 +35,27 @@ def folder(tmp_path: Path) -> Path:
     learnt = [Row(id=str(k), output=text, source="", doc_id=str(k)) for k, text in enumerate(TEXTS[:4])]
     for number, name in enumerate("ab"):
         judge = DirectScorer(scale=Scale(1, 5), task="Task. " * number)
-        judge.provenance = {"labels": {"origin": "labels.csv", "fingerprint": "f"}, "created": f"2026-01-0{number + 1}",
-                            "heldout": {"value": 0.5, "low": 0.1, "high": 0.9}, **marks(learnt)}  # fmt: skip
+        judge.provenance = {
+            "labels": {"origin": "labels.csv", "fingerprint": "f"},
+            "created": f"2026-01-0{number + 1}",
+            "heldout": {"value": 0.5, "low": 0.1, "high": 0.9},
+            **marks(learnt),
+        }
         judge.save(str(made / f"{name}.json"))
     for number, one in enumerate(browse(made).judges):
-        write(made / f"{one.path[0]}.scored.jsonl", [
-            {"id": f"r{k}", "output": HOSTILE if k == 3 else text, "score": k % 5 + 1, "judge": one.mark,
-             "verdict": {"failure": "down"} if k == 2 else {"score": 1 + (k * (number + 1)) % 5}}
-            for k, text in enumerate(TEXTS)
-        ])  # fmt: skip
+        write(
+            made / f"{one.path[0]}.scored.jsonl",
+            [
+                {
+                    "id": f"r{k}",
+                    "output": HOSTILE if k == 3 else text,
+                    "score": k % 5 + 1,
+                    "judge": one.mark,
+                    "verdict": {"failure": "down"} if k == 2 else {"score": 1 + (k * (number + 1)) % 5},
+                }
+                for k, text in enumerate(TEXTS)
+            ],
+        )
     with sqlite3.connect(made / "other.sqlite") as db:
         db.execute("CREATE TABLE meta (name)")
     return made
@@ -78,9 +90,14 @@ def test_two_judges_stand_side_by_side_with_the_rows_of_both(folder: Path) -> No
 
 @pytest.mark.parametrize(
     "asked",
-    [{"at": "rows", "file": "../secret.jsonl"}, {"at": "rows", "file": "/etc/passwd"}, {"at": "what"},
-     {"at": "labels", "file": "a.json"}, {"at": "judges", "a": "a.json"}],
-)  # fmt: skip
+    [
+        {"at": "rows", "file": "../secret.jsonl"},
+        {"at": "rows", "file": "/etc/passwd"},
+        {"at": "what"},
+        {"at": "labels", "file": "a.json"},
+        {"at": "judges", "a": "a.json"},
+    ],
+)
 def test_only_what_was_found_is_shown_and_only_to_the_page(folder: Path, asked: dict[str, str]) -> None:
     testing = pytest.importorskip("starlette.testclient")
     write(folder.parent / "secret.jsonl", [{"id": "s", "output": "secret", "verdict": {"score": 1}}])

@@ -94,9 +94,13 @@ def assert_judged(
     spent = made.lm.meter.usage - before
     present = [(item, verdict) for item, verdict in zip(items, verdicts, strict=True) if verdict.failure is None]
     result: dict[str, Any] = {
-        "judge": artifact.fingerprint(made), "model": made.lm.name, "rows": len(items),
-        "failed": len(items) - len(present), "calls": spent.calls, "cached_calls": spent.cached,
-    }  # fmt: skip
+        "judge": artifact.fingerprint(made),
+        "model": made.lm.name,
+        "rows": len(items),
+        "failed": len(items) - len(present),
+        "calls": spent.calls,
+        "cached_calls": spent.cached,
+    }
     for name in dict.fromkeys(bar.statistic for bar in bars):
         result[name] = _statistic(name, present, made.scale, seed)
     _record(result, record)

@@ -220,9 +220,10 @@ def _completion(message: Mapping[str, Any]) -> dict[str, Any]:
         "choices": [{"message": {"content": "".join(forms or texts)}, "finish_reason": stop}],
         "usage": {
             "prompt_tokens": (usage.get("input_tokens") or 0) + kept + written,
-            "completion_tokens": usage.get("output_tokens"), "prompt_tokens_details": {"cached_tokens": kept},
+            "completion_tokens": usage.get("output_tokens"),
+            "prompt_tokens_details": {"cached_tokens": kept},
         },
-    }  # fmt: skip
+    }
 
 
 def provider_of(name: str, where: Connection) -> OpenAI | Anthropic:

@@ -38,19 +38,25 @@ class Events:
         trace = _TRACE.fullmatch(str(record.get("trace_id") or record.get("id")))
         span = _SPAN.fullmatch(str(record.get("span_id")))
         event = self._logs.LogRecord(
-            timestamp=time.time_ns(), event_name=EVENT, attributes=attributes(self._about, record["verdict"]),
-            trace_id=int(trace[1], 16) if trace else None, span_id=int(span[1], 16) if span else None,
-        )  # fmt: skip
+            timestamp=time.time_ns(),
+            event_name=EVENT,
+            attributes=attributes(self._about, record["verdict"]),
+            trace_id=int(trace[1], 16) if trace else None,
+            span_id=int(span[1], 16) if span else None,
+        )
         self._logger.emit(event)
 
 
 def about(judge: Judge) -> dict[str, Any]:
     """The attributes that all events of a judge have."""
     return {
-        "gen_ai.evaluation.name": judge.judges_aspect or judge.kind, "judgesmith.judge": fingerprint(judge),
-        "judgesmith.model": judge.lm.name, "judgesmith.agreement": judge.stated_agreement or None,
-        "judgesmith.scale.low": judge.scale.low, "judgesmith.scale.high": judge.scale.high,
-    }  # fmt: skip
+        "gen_ai.evaluation.name": judge.judges_aspect or judge.kind,
+        "judgesmith.judge": fingerprint(judge),
+        "judgesmith.model": judge.lm.name,
+        "judgesmith.agreement": judge.stated_agreement or None,
+        "judgesmith.scale.low": judge.scale.low,
+        "judgesmith.scale.high": judge.scale.high,
+    }
 
 
 def attributes(about: Mapping[str, Any], verdict: Mapping[str, Any]) -> dict[str, Any]:
@@ -58,10 +64,12 @@ def attributes(about: Mapping[str, Any], verdict: Mapping[str, Any]) -> dict[str
     sure, passed = verdict.get("interval") or {}, verdict.get("passed")
     decided = None if passed is None else "pass" if passed else "fail"
     made = {
-        **about, "gen_ai.evaluation.score.value": verdict["score"], "judgesmith.failure": verdict["failure"],
+        **about,
+        "gen_ai.evaluation.score.value": verdict["score"],
+        "judgesmith.failure": verdict["failure"],
         "gen_ai.evaluation.score.label": verdict.get("category") or decided,
         "gen_ai.evaluation.explanation": verdict.get("explanation") or None,
         "error.type": "no_score" if verdict["failure"] else None,
         **{f"judgesmith.interval.{end}": sure.get(end) for end in ("low", "high", "coverage")},
-    }  # fmt: skip
+    }
     return {name: value for name, value in made.items() if value is not None}

@@ -48,9 +48,15 @@ class AgreementValue:
 
     @classmethod
     def of(
-        cls, percents: Vector, rows: Rows, by: Objective, *, seed: int = 0, rounds: int = 2000,
+        cls,
+        percents: Vector,
+        rows: Rows,
+        by: Objective,
+        *,
+        seed: int = 0,
+        rounds: int = 2000,
         new_systems: bool = False,
-    ) -> AgreementValue:  # fmt: skip
+    ) -> AgreementValue:
         """What an objective reaches, and its interval (NaN with no rounds). Whole groups are resampled, or the
         documents that the objective is made of; for new systems each is left out in turn (NaN for fewer than 3)."""
         ends, reached = (math.nan, math.nan), by.reached(percents, rows)

@@ -176,9 +176,18 @@ def human_span_agreement(
 #: (`rated_*`: without shared ones that lack a severity, which are `unrated`), spans and those that touch the other
 #: side's.
 _COUNTS = (
-    "shared", "predicted", "gold", "credit", "rated_predicted", "rated_gold", "unrated",
-    "spans", "touching", "gold_spans", "found",
-)  # fmt: skip
+    "shared",
+    "predicted",
+    "gold",
+    "credit",
+    "rated_predicted",
+    "rated_gold",
+    "unrated",
+    "spans",
+    "touching",
+    "gold_spans",
+    "found",
+)
 _AT = {name: place for place, name in enumerate(_COUNTS)}
 _PLAIN, _WEIGHTED = ("shared", "predicted", "gold"), ("credit", "rated_predicted", "rated_gold")
 
@@ -237,12 +246,25 @@ def _agreement(
     estimates = estimates_of(lambda drawn: _measures(drawn @ sums, not unweighable), len(sums), [SHARE] * 11, **drawing)
     micro, macro, weighted = (Scores(*estimates[i : i + 3]) for i in range(0, 9, 3))
     return SpanAgreement(
-        micro, macro, weighted, touching=estimates[9], found=estimates[10], texts=len(pairs), documents=len(sums),
-        people=max(map(len, pairs.values())), clean=clean, unpredicted=0, predicted=judge.placed, gold=persons.placed,
-        predicted_omissions=judge.omissions, gold_omissions=persons.omissions, ungrounded=judge.ungrounded,
+        micro,
+        macro,
+        weighted,
+        touching=estimates[9],
+        found=estimates[10],
+        texts=len(pairs),
+        documents=len(sums),
+        people=max(map(len, pairs.values())),
+        clean=clean,
+        unpredicted=0,
+        predicted=judge.placed,
+        gold=persons.placed,
+        predicted_omissions=judge.omissions,
+        gold_omissions=persons.omissions,
+        ungrounded=judge.ungrounded,
         unrated=unrated,
-        notes=tuple(_notes(judge, persons, clean, unrated, unweighable)), **drawing,
-    )  # fmt: skip
+        notes=tuple(_notes(judge, persons, clean, unrated, unweighable)),
+        **drawing,
+    )
 
 
 def _notes(judge: _Tally, gold: _Tally, clean: int, unrated: int, unweighable: Sequence[str]) -> Iterable[str]:
@@ -272,12 +294,18 @@ def _compare(predicted: Sequence[MarkedSpan], gold: Sequence[MarkedSpan], length
     rated, left = both & ~missing, int(missing.sum())
     marked, theirs_marked = (a > 0).sum(), (b > 0).sum()
     n = {
-        "shared": both.sum(), "predicted": marked, "gold": theirs_marked,
+        "shared": both.sum(),
+        "predicted": marked,
+        "gold": theirs_marked,
         "credit": (1.0 - np.abs(a[rated] - b[rated]) / 4.0).sum(),  # severities run from 1 to 5
-        "rated_predicted": marked - left, "rated_gold": theirs_marked - left, "unrated": left,
-        "spans": len(ours), "touching": sum(bool((b[s:e] > 0).any()) for s, e in ours),
-        "gold_spans": len(theirs), "found": sum(bool((a[s:e] > 0).any()) for s, e in theirs),
-    }  # fmt: skip
+        "rated_predicted": marked - left,
+        "rated_gold": theirs_marked - left,
+        "unrated": left,
+        "spans": len(ours),
+        "touching": sum(bool((b[s:e] > 0).any()) for s, e in ours),
+        "gold_spans": len(theirs),
+        "found": sum(bool((a[s:e] > 0).any()) for s, e in theirs),
+    }
     return [float(n[name]) for name in _COUNTS]
 
 

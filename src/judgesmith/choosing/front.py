@@ -143,9 +143,15 @@ class Comparison:
         rise = math.fsum(t.drop * t.n for t in attacks) / sum(t.n for t in attacks) if attacks else math.nan
         reached = agreement(finalist.percents, examples_of(train), objective=by, seed=self.how.seed, rounds=500)
         return Point(
-            finalist.name, (reached.value, reached.low, reached.high), least, worst.name if worst else "too few texts",
-            result.false_alarms, rise / (own.scale.high - own.scale.low), tokens / len(self.asks), result.failed,
-        )  # fmt: skip
+            finalist.name,
+            (reached.value, reached.low, reached.high),
+            least,
+            worst.name if worst else "too few texts",
+            result.false_alarms,
+            rise / (own.scale.high - own.scale.low),
+            tokens / len(self.asks),
+            result.failed,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         points, best = list(map(asdict, self.points)), front(self.points)

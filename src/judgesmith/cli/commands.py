@@ -108,9 +108,10 @@ class Command(Options):
             return {}, ""
         file = read_yaml(Path(config)) if config else {}
         fields = {name: name for name in cls.model_fields} | {
-            names[-1].lstrip("-").replace("-", "_"): field for field, info in cls.model_fields.items()
+            names[-1].lstrip("-").replace("-", "_"): field
+            for field, info in cls.model_fields.items()
             if (names := _cli(info).get("names"))
-        }  # fmt: skip
+        }
         result = {}
         for key, value in (layered(presets, file) if "preset" in cls.model_fields else file).items():
             name = fields.get(key, key)
@@ -323,6 +324,10 @@ def build(name: str, model: type[Command]) -> Any:
     )  # the order of --help: arguments, the command's own options, shared ones
     paragraphs = (" ".join(part.split()) for part in inspect.cleandoc(model.__doc__ or "").split("\n\n"))
     return _command(
-        [_parameter(*one) for one in fields], name=name, cls=type("Built", (_Built,), {"model": model}),
-        help="\n\n".join(paragraphs), rich_help_panel=model.panel, hidden=model.hidden,
-    )  # fmt: skip
+        [_parameter(*one) for one in fields],
+        name=name,
+        cls=type("Built", (_Built,), {"model": model}),
+        help="\n\n".join(paragraphs),
+        rich_help_panel=model.panel,
+        hidden=model.hidden,
+    )

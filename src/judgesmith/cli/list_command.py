@@ -55,9 +55,12 @@ class List(Command, Json):
 
     def run(self) -> None:
         kinds: dict[str, Callable[[], None]] = {
-            "presets": self._presets, "aspects": self._aspects, "options": self._options, "data": self._data,
+            "presets": self._presets,
+            "aspects": self._aspects,
+            "options": self._options,
+            "data": self._data,
             "models": self._models,
-        }  # fmt: skip
+        }
         kinds.get(self.what, self._parts)()
 
     def _parts(self) -> None:
@@ -159,10 +162,14 @@ class List(Command, Json):
         from ..programs.models.ollama import list_ollama
 
         models: list[dict[str, Any]] = [
-            {"name": f"local/{m.name}", "size_mb": round(m.bytes / 1e6), "licence": m.licence,
-             "installed": files.installed(m.name)}
+            {
+                "name": f"local/{m.name}",
+                "size_mb": round(m.bytes / 1e6),
+                "licence": m.licence,
+                "installed": files.installed(m.name),
+            }
             for m in files.CATALOG.values()
-        ]  # fmt: skip
+        ]
         problem = None
         try:
             models += [

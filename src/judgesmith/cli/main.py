@@ -20,9 +20,21 @@ from .commands import Command, Group, UsageError, build
 GROUP = "judgesmith.commands"
 #: The order of `--help`; commands of other packages come last.
 ORDER = (
-    "demo", "new", "label", "compile", "score", "evaluate", "report", "show", "list", "get", "serve", "watch",
-    "discern", "study",
-)  # fmt: skip
+    "demo",
+    "new",
+    "label",
+    "compile",
+    "score",
+    "evaluate",
+    "report",
+    "show",
+    "list",
+    "get",
+    "serve",
+    "watch",
+    "discern",
+    "study",
+)
 
 
 class Commands(TyperGroup):

@@ -95,9 +95,12 @@ def said_in(comments: Sequence[Mapping[str, str]]) -> str:
 
 #: What a decision's measures are called.
 _MEASURES = {
-    "balanced_accuracy": "balanced accuracy", "auc": "AUC", "weighted_kappa": "quadratic-weighted kappa",
-    "accuracy": "accuracy", "pairwise_accuracy": "pairwise accuracy",
-}  # fmt: skip
+    "balanced_accuracy": "balanced accuracy",
+    "auc": "AUC",
+    "weighted_kappa": "quadratic-weighted kappa",
+    "accuracy": "accuracy",
+    "pairwise_accuracy": "pairwise accuracy",
+}
 
 
 def _decisions(figures: Mapping[str, Any], judge: Judge, objective: str) -> str:

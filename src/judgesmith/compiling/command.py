@@ -101,10 +101,20 @@ class Compile(Command, Aspect, Preset, Model, Rows, Json):
         share, file = _heldout(self.heldout)
         chosen["run"] |= {"heldout": share} | ({"max_calls": self.max_calls} if self.max_calls else {})
         run = CompileRun.of(
-            setup, chosen, labels=self.labels, lm=self.lm or setup.model, start=self.begin, output=self.output,
-            aspect=self.aspect, scale=self.scale, columns=self.columns, heldout_file=file,
-            library_aspect=self.library_aspect, api_base=self.api_base, registered=self.registered,
-        )  # fmt: skip
+            setup,
+            chosen,
+            labels=self.labels,
+            lm=self.lm or setup.model,
+            start=self.begin,
+            output=self.output,
+            aspect=self.aspect,
+            scale=self.scale,
+            columns=self.columns,
+            heldout_file=file,
+            library_aspect=self.library_aspect,
+            api_base=self.api_base,
+            registered=self.registered,
+        )
         return compile_judge(run, dry_run=self.dry_run, as_json=self.as_json)
 
 
@@ -160,10 +170,11 @@ def compile_judge(run: CompileRun, *, dry_run: bool = False, as_json: bool = Fal
         problem = logged.error if logged is not None else None
         if as_json:
             print_json(
-                report.to_dict() | {"judge": str(run.output)}
+                report.to_dict()
+                | {"judge": str(run.output)}
                 | ({} if compared is None else {"front": compared.run(compiler).to_dict()})
                 | ({} if logged is None else {"mlflow": logged.to_dict()})
-            )  # fmt: skip
+            )
         else:
             show_report(report, made, shown=labels.warnings)
             if compared is not None:
@@ -178,8 +189,9 @@ def compile_judge(run: CompileRun, *, dry_run: bool = False, as_json: bool = Fal
             err.print(
                 f"the judge is saved, but MLflow has not logged it: {problem}; the same command tries again, with "
                 "finished calls from the disk",
-                markup=False, style="red",
-            )  # fmt: skip
+                markup=False,
+                style="red",
+            )
         nothing = report.heldout.reached.failed == report.heldout_rows
         if nothing:
             err.print("no held-out row got a score: see the notes for the reasons", style="red")

@@ -36,9 +36,14 @@ class Demo(Command, Json):
             setup = Setup.choose(None, None, self.lm)
             chosen = setup.resolve({"heldout": 0.5})
             run = CompileRun.of(
-                setup, chosen, labels=folder / "labels.jsonl", lm=self.lm, output=self.output, scale=(1, 5),
+                setup,
+                chosen,
+                labels=folder / "labels.jsonl",
+                lm=self.lm,
+                output=self.output,
+                scale=(1, 5),
                 library_aspect="simplification/fluency" if setup.method == READ else None,
-            )  # fmt: skip
+            )
             code = compile_judge(run, as_json=self.as_json)
             if self.as_json or code:
                 return code
@@ -47,8 +52,10 @@ class Demo(Command, Json):
         out.print(f"\nWrote the report of these rows: [bold]{escape(str(page))}[/bold]. Next:")
         out.print(f"  judgesmith show {judge}    what the judge learnt", soft_wrap=True)
         out.print(f"  judgesmith score YOUR.jsonl --judge {judge}    new outputs scored and explained", soft_wrap=True)
-        out.print("  judgesmith compile YOUR-LABELS.csv --lm MODEL -o judge.json    a judge from your own ratings",
-                  soft_wrap=True)  # fmt: skip
+        out.print(
+            "  judgesmith compile YOUR-LABELS.csv --lm MODEL -o judge.json    a judge from your own ratings",
+            soft_wrap=True,
+        )
         return 0
 
 

@@ -79,9 +79,13 @@ class Setup:
 
     @classmethod
     def choose(
-        cls, method: str | None, optimizer: str | None, lm: str | None = None, options: Iterable[str] = (),
+        cls,
+        method: str | None,
+        optimizer: str | None,
+        lm: str | None = None,
+        options: Iterable[str] = (),
         start: Path | None = None,
-    ) -> Setup:  # fmt: skip
+    ) -> Setup:
         """What was asked for, and else what is best for the model: readings are weighed where it runs in this process
         or a reader is given, unless one of the options is for a judge that is only asked. Raises OptionError for an
         unknown method, or another than that of the judge to go on from."""
@@ -176,9 +180,13 @@ class CompileRun:
             if name.startswith(("finalists", "discern_")) and not chosen["run"].get("also"):
                 raise OptionError(f"{name}=… does nothing without --also discern")
         return cls(
-            setup=setup, run=RunOptions(**chosen["run"]), model=ModelOptions(**chosen["lm"]),
-            of_method=chosen["method"], of_optimizer=chosen["optimizer"], **everyday,
-        )  # fmt: skip
+            setup=setup,
+            run=RunOptions(**chosen["run"]),
+            model=ModelOptions(**chosen["lm"]),
+            of_method=chosen["method"],
+            of_optimizer=chosen["optimizer"],
+            **everyday,
+        )
 
     def log(self) -> Any:
         """Where the judge is logged; None where --mlflow and --register name nothing. Raises OptionError,
@@ -225,10 +233,13 @@ class CompileRun:
         """The labels, without those that are forgotten. Raises LabelsError, OptionError."""
         name = str(self.labels)
         labels = read_labels(
-            rows_file(name), aspect=self.aspect, scale=self.scale or benchmark_scale(name, self.aspect),
+            rows_file(name),
+            aspect=self.aspect,
+            scale=self.scale or benchmark_scale(name, self.aspect),
             columns=column_roles(self.columns),
-            kind=self.run.kind, categories=self.run.categories,
-        )  # fmt: skip
+            kind=self.run.kind,
+            categories=self.run.categories,
+        )
         return self._forgetting(labels) if self.run.forget else labels
 
     def _forgetting(self, labels: Labels) -> Labels:
@@ -268,9 +279,13 @@ class CompileRun:
         if self.heldout_file is None:
             return None
         heldout = read_labels(
-            self.heldout_file, aspect=self.aspect or labels.aspect, scale=labels.scale,
-            columns=column_roles(self.columns), kind=self.run.kind, categories=self.run.categories,
-        )  # fmt: skip
+            self.heldout_file,
+            aspect=self.aspect or labels.aspect,
+            scale=labels.scale,
+            columns=column_roles(self.columns),
+            kind=self.run.kind,
+            categories=self.run.categories,
+        )
         if (heldout.kind, heldout.levels) != (labels.kind, labels.levels):
             theirs, here = (f"{one.kind} {', '.join(one.categories)}".strip() for one in (heldout, labels))
             raise LabelsError(
@@ -281,9 +296,13 @@ class CompileRun:
 
 
 def judge_in_words(
-    method: str, given: Mapping[str, Any], words: JudgeInWords, aspect: str | None, library_aspect: str | None,
+    method: str,
+    given: Mapping[str, Any],
+    words: JudgeInWords,
+    aspect: str | None,
+    library_aspect: str | None,
     criteria: Sequence[Criterion] = (),
-) -> Judge:  # fmt: skip
+) -> Judge:
     """A judge by the name of its method and its options. aspect: of the labels, None where there are none."""
     made: Judge = judges.get(method).from_options(
         given,

@@ -176,17 +176,24 @@ def _book(chosen: Chosen, texts: Texts, how: DiscernOptions, output: Path | None
     from .pairs import Book, make_pairs
 
     settings = {
-        "origin": texts.origin, "texts": texts.fingerprint, "role": texts.role, "n": len(texts.texts),
-        "seed": how.seed, "amount": how.amount, "language": how.language, "writer": how.writer,
+        "origin": texts.origin,
+        "texts": texts.fingerprint,
+        "role": texts.role,
+        "n": len(texts.texts),
+        "seed": how.seed,
+        "amount": how.amount,
+        "language": how.language,
+        "writer": how.writer,
         "perturbations": [f"{p.name}:{d}" for p, degrees in chosen for d in degrees],
-    }  # fmt: skip
+    }
     if not how.show_reference:
         settings["show_reference"] = False
     book = Book.open(
-        output, settings,
+        output,
+        settings,
         lambda: make_pairs(chosen, texts, seed=how.seed, amounts=Amounts(how.amount), language=how.language),
         overwrite=overwrite,
-    )  # fmt: skip
+    )
     if not book.pairs:
         first = f" ({book.left[0].reason})" if book.left else ""
         raise OptionError(f"{texts.origin}: no text could be perturbed{first}; give other texts, or another --perturb")
@@ -203,17 +210,25 @@ def _plan(texts: Texts, book: Book, chosen: Chosen, how: DiscernOptions) -> dict
     origins = {p.name if d == "only" else f"{p.name}:{d}": origin_of(p, d, texts.task) for p, ds in chosen for d in ds}
     return {
         "texts": {
-            "origin": texts.origin, "role": texts.role, "n": len(good), "of": texts.total, "task": texts.task,
-            "characters": round(fmean(map(len, good)), 1), "words": round(fmean(len(t.split()) for t in good), 1),
-            "sentences": round(fmean(len(sentences(t, how.language)) for t in good), 1), "notes": texts.notes,
+            "origin": texts.origin,
+            "role": texts.role,
+            "n": len(good),
+            "of": texts.total,
+            "task": texts.task,
+            "characters": round(fmean(map(len, good)), 1),
+            "words": round(fmean(len(t.split()) for t in good), 1),
+            "sentences": round(fmean(len(sentences(t, how.language)) for t in good), 1),
+            "notes": texts.notes,
         },
         "perturbations": [
             {"perturbation": name, "origin": origin, "n": made[name], "left_out": left[name]}
             for name, origin in origins.items()
         ],
-        "metrics": how.metrics, "repeat": how.repeat, "writer": how.writer,
+        "metrics": how.metrics,
+        "repeat": how.repeat,
+        "writer": how.writer,
         "to_write": sum(pair.method == "lm" for pair in book.pairs),
-    }  # fmt: skip
+    }
 
 
 def _plan_in_words(plan: Mapping[str, Any]) -> list[str]:

@@ -128,11 +128,15 @@ def judge(
         quiet = {"progress": False} if isinstance(scorer, Judge) else {}  # `step` shows it
         for key, verdict in zip(asks, scorer.score_many(items, **quiet), strict=True):
             record = {
-                "judge": subject.name, "mark": subject.marks[metric], "text": key, "repeat": k,
+                "judge": subject.name,
+                "mark": subject.marks[metric],
+                "text": key,
+                "repeat": k,
                 "score": None if math.isnan(verdict.score) else round(verdict.score, 9),
                 "criteria": {n: c.score for n, c in verdict.criteria.items() if not math.isnan(c.score)},
-                "explanation": verdict.explanation, "failure": verdict.failure,
-            }  # fmt: skip
+                "explanation": verdict.explanation,
+                "failure": verdict.failure,
+            }
             book.add(record)
             step()
             judged, failed = judged + 1, failed + (verdict.failure is not None)

@@ -70,8 +70,9 @@ def render(
         Section("Examples", [_ABOUT_EXAMPLES, *examples] if examples else []),
     ]
     about = " · ".join([counted, *settings, intervals])
-    return render_page(f"Discernment of perturbations: {origin}", sections, lead=f"{lead}.", about=[about],
-                       style=_STYLE)  # fmt: skip
+    return render_page(
+        f"Discernment of perturbations: {origin}", sections, lead=f"{lead}.", about=[about], style=_STYLE
+    )
 
 
 # Examples ------------------------------------------------------------------------------------------------------------
@@ -127,9 +128,15 @@ def _example(pair: Pair, scored: Sequence[Scored], wrong: bool, subject: Subject
     explained = {when: _explanation(subject, book, ask_key(pair, text)) for when, text in texts.items()}
     template = environment("judgesmith.discerning").get_template("example.html.j2")
     return Markup(  # noqa: S704  # from a template that escapes
-        template.render(pair=pair, before=before, after=after, table=table, share=percent(pair.change.words),
-                        explained={when: words for when, words in explained.items() if words})
-    )  # fmt: skip
+        template.render(
+            pair=pair,
+            before=before,
+            after=after,
+            table=table,
+            share=percent(pair.change.words),
+            explained={when: words for when, words in explained.items() if words},
+        )
+    )
 
 
 def _explanation(subject: Subject, book: Book, key: str) -> str:

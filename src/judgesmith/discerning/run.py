@@ -69,14 +69,33 @@ class Line:
     def to_dict(self) -> dict[str, Any]:
         t = self.test
         return {
-            "perturbation": self.name, "kind": self.kind, "level": self.level,
-            "method": self.method, "origin": self.origin, "n": t.n, "left_out": self.left,
-            "failed": max(x.left_out for x in t.tests), "d": t.d, "d_low": t.low, "d_high": t.high, "p": t.p,
-            "p_holm": self.p_holm, "p_floor": t.tests[0].floor, "d_normalised": t.d_normalised, "d_paper": t.d_paper,
-            "d_expert": t.d_expert, "fewest": self.fewest, "effect": t.effect, "effect_low": t.effect_low,
-            "effect_high": t.effect_high, "mean_change": t.drop, "share_changed": t.dropped, "sees": self.sees,
-            "p_by_metric": [x.p for x in t.tests], "reason": next((x.reason for x in t.tests if x.reason), None),
-        }  # fmt: skip
+            "perturbation": self.name,
+            "kind": self.kind,
+            "level": self.level,
+            "method": self.method,
+            "origin": self.origin,
+            "n": t.n,
+            "left_out": self.left,
+            "failed": max(x.left_out for x in t.tests),
+            "d": t.d,
+            "d_low": t.low,
+            "d_high": t.high,
+            "p": t.p,
+            "p_holm": self.p_holm,
+            "p_floor": t.tests[0].floor,
+            "d_normalised": t.d_normalised,
+            "d_paper": t.d_paper,
+            "d_expert": t.d_expert,
+            "fewest": self.fewest,
+            "effect": t.effect,
+            "effect_low": t.effect_low,
+            "effect_high": t.effect_high,
+            "mean_change": t.drop,
+            "share_changed": t.dropped,
+            "sees": self.sees,
+            "p_by_metric": [x.p for x in t.tests],
+            "reason": next((x.reason for x in t.tests if x.reason), None),
+        }
 
 
 #: What the perturbations of an origin are called.
@@ -157,11 +176,17 @@ class JudgeResult:
         """Plain types; NaN for what is undefined."""
         of_paper, *others = (self.overall[origin].to_dict() for origin in HEADINGS)
         return {
-            "judge": self.judge, "metrics": list(self.metrics), **of_paper, "unmeasured": list(self.unmeasured),
-            "stand_ins": others[0], "ours": others[1], "false_alarms": self.false_alarms,
-            "failed": self.failed, "conclusion": self.conclusion(),
+            "judge": self.judge,
+            "metrics": list(self.metrics),
+            **of_paper,
+            "unmeasured": list(self.unmeasured),
+            "stand_ins": others[0],
+            "ours": others[1],
+            "false_alarms": self.false_alarms,
+            "failed": self.failed,
+            "conclusion": self.conclusion(),
             "perturbations": [line.to_dict() for line in self.lines],
-        }  # fmt: skip
+        }
 
 
 def analyse(
@@ -201,9 +226,7 @@ def analyse(
         if chosen is not None:
             test = replace(test, d_expert=score_of(combine([one.p for one in test.tests], chosen)))
         origin = origin_of(perturbation, cast(Degree, degree or "only"), task)
-        lines.append(
-            Line(name, perturbation.kind, perturbation.level, perturbation.method, origin, test, left[name])
-        )  # fmt: skip
+        lines.append(Line(name, perturbation.kind, perturbation.level, perturbation.method, origin, test, left[name]))
     lines = _adjusted(lines)
     overall = {
         origin: _overall([x for x in lines if (x.kind, x.origin) == ("degradation", origin) and x.enough])

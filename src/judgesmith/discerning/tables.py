@@ -33,10 +33,20 @@ def origin_table(result: JudgeResult, origin: Origin) -> Table:
     other = "D 1/M" if result.form == "paper" else "D paper"
     more = [Column(other, ".2f"), Column("D expert", ".2f")] if several else []
     made = Table(
-        ["perturbation", Column("texts", "d"), Column("left out", "s"), Column("D", ".2f"), *more, *_P, _EFFECT,
-         Column("mean drop", ".3f"), Column("dropped", ".0%"), "sees it"],
+        [
+            "perturbation",
+            Column("texts", "d"),
+            Column("left out", "s"),
+            Column("D", ".2f"),
+            *more,
+            *_P,
+            _EFFECT,
+            Column("mean drop", ".3f"),
+            Column("dropped", ".0%"),
+            "sees it",
+        ],
         HEADINGS[origin][0].upper() + HEADINGS[origin][1:],
-    )  # fmt: skip
+    )
     for level in LEVELS:
         lines = [line for line in result.of("degradation", origin) if line.test.n and line.level == level]
         if lines:
@@ -45,8 +55,19 @@ def origin_table(result: JudgeResult, origin: Origin) -> Table:
             t = line.test
             second = [t.d_normalised if result.form == "paper" else t.d_paper, t.d_expert] if several else []
             sees = Cell(SEES[line.sees], warn=line.sees == "no")
-            made.add(line.name + mark(line), t.n, str(line.left or ""), Cell(t.d, t.low, t.high), *second, t.p,
-                     line.p_holm, _effect(line), t.drop, t.dropped, sees)  # fmt: skip
+            made.add(
+                line.name + mark(line),
+                t.n,
+                str(line.left or ""),
+                Cell(t.d, t.low, t.high),
+                *second,
+                t.p,
+                line.p_holm,
+                _effect(line),
+                t.drop,
+                t.dropped,
+                sees,
+            )
     return made
 
 
@@ -54,14 +75,32 @@ def others_table(result: JudgeResult, kind: str) -> Table:
     """Changes without harm ("invariance"), or attacks ("attack")."""
     title, change, share, reacts = OTHERS[kind]
     made = Table(
-        ["change", Column("texts", "d"), Column("left out", "s"), Column(change, ".3f"), Column(share, ".0%"), _EFFECT,
-         *_P, reacts], title,
-    )  # fmt: skip
+        [
+            "change",
+            Column("texts", "d"),
+            Column("left out", "s"),
+            Column(change, ".3f"),
+            Column(share, ".0%"),
+            _EFFECT,
+            *_P,
+            reacts,
+        ],
+        title,
+    )
     for line in result.of(kind):
         if line.test.n:
             t = line.test
-            made.add(line.name, t.n, str(line.left or ""), t.drop, t.dropped, _effect(line), t.p, line.p_holm,
-                     Cell(REACTS[line.sees], warn=line.sees == "yes"))  # fmt: skip
+            made.add(
+                line.name,
+                t.n,
+                str(line.left or ""),
+                t.drop,
+                t.dropped,
+                _effect(line),
+                t.p,
+                line.p_holm,
+                Cell(REACTS[line.sees], warn=line.sees == "yes"),
+            )
     return made
 
 

@@ -20,9 +20,14 @@ from .sources import Judged
 
 #: What the two sides have in common, in the order of `_figures`.
 FIGURES = {
-    "agreement": "agreement", "balanced": "balanced accuracy", "precision": "precision for fail",
-    "recall": "recall for fail", "f1": "F1 for fail", "judge": "pass rate, judge", "people": "pass rate, people",
-}  # fmt: skip
+    "agreement": "agreement",
+    "balanced": "balanced accuracy",
+    "precision": "precision for fail",
+    "recall": "recall for fail",
+    "f1": "F1 for fail",
+    "judge": "pass rate, judge",
+    "people": "pass rate, people",
+}
 
 
 @dataclass(frozen=True)
@@ -50,10 +55,14 @@ class Decided:
         apart = np.nan_to_num(np.abs(self.scores - self.people), nan=-1.0)
         rows = [i for i in np.argsort(-apart, kind="stable") if self.people[i] + self.judge[i] == 1]
         return [
-            {"id": self.ids[i], "people": self.names[int(self.people[i])], "judge": self.names[int(self.judge[i])],
-             "score": round(float(self.scores[i]), 4)}
+            {
+                "id": self.ids[i],
+                "people": self.names[int(self.people[i])],
+                "judge": self.names[int(self.judge[i])],
+                "score": round(float(self.scores[i]), 4),
+            }
             for i in rows
-        ]  # fmt: skip
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         def plain(e: Estimate) -> list[float | None]:
@@ -66,8 +75,10 @@ class Decided:
 
     def tables(self) -> Iterator[tuple[str, Table]]:
         """(introduction, table)."""
-        made = Table(["people", *(Column(f"judge: {n}", "d") for n in self.names), Column("no decision", "d")],
-                     f"{self.name}, {self.aspect}: people against judge")  # fmt: skip
+        made = Table(
+            ["people", *(Column(f"judge: {n}", "d") for n in self.names), Column("no decision", "d")],
+            f"{self.name}, {self.aspect}: people against judge",
+        )
         for own, counts in zip(self.names, self.counts(), strict=True):
             made.add(f"people: {own}", *counts)
         said = "; ".join(f"{FIGURES[key]} {_percent(self.figures[key])}" for key in FIGURES if key != "agreement")
@@ -121,10 +132,14 @@ def _figures(ours: Vector, people: Vector, documents: Any, how: EvaluationOption
     a, b = ours.astype(np.intp), people.astype(np.intp)
     every, ones = np.ones(len(a), dtype=np.bool_), np.ones(len(a), dtype=np.intp)
     asked = [
-        (accuracy_when_drawn, a, b, every), (balanced_when_drawn, a, b, every), (accuracy_when_drawn, a, b, a == 0),
-        (accuracy_when_drawn, a, b, b == 0), (f1_when_drawn, a, b, every), (accuracy_when_drawn, a, ones, every),
+        (accuracy_when_drawn, a, b, every),
+        (balanced_when_drawn, a, b, every),
+        (accuracy_when_drawn, a, b, a == 0),
+        (accuracy_when_drawn, a, b, b == 0),
+        (f1_when_drawn, a, b, every),
+        (accuracy_when_drawn, a, ones, every),
         (accuracy_when_drawn, b, ones, every),
-    ]  # fmt: skip
+    ]
     return [estimate(measure, x[rows], y[rows], documents[rows], how) for measure, x, y, rows in asked]
 
 

@@ -166,10 +166,14 @@ def _judge(joined: Judged, files: Sequence[File], spec: Spec) -> None:
     if spec.column.startswith(PREFIX):
         references = references_beside(base)
         items = [
-            {"output": row.output, "source": row.source, "reference": row.reference,
-             "references": references.get(row.doc_id)}
+            {
+                "output": row.output,
+                "source": row.source,
+                "reference": row.reference,
+                "references": references.get(row.doc_id),
+            }
             for row in joined.rows
-        ]  # fmt: skip
+        ]
         verdicts = list(reference_metric(spec.column).score_many(items))
         scores = np.array([verdict.score for verdict in verdicts])
         if np.isnan(scores).all():

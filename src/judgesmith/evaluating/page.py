@@ -47,18 +47,28 @@ def render(data: Judged, result: MetaEvaluation, notes: Sequence[str], decided: 
     reasons = undefined(result)
     sections = [
         Section("Agreement", [first, *folds[:main], legend, *_lines(notes, "note", " on these numbers")]),
-        *(Section(f"Decisions: {one.name}", [part for about, table in one.tables() if len(table) for part in
-                  (about, table) if part]) for one in decided),
+        *(
+            Section(
+                f"Decisions: {one.name}",
+                [part for about, table in one.tables() if len(table) for part in (about, table) if part],
+            )
+            for one in decided
+        ),
         Section("Intervals", _forest(made[0])),
         *_charts(data, result),
         Section("Every number", [*folds[main:], *_lines(reasons, "undefined number")]),
-        *(Section(table.title, [_fold(f"{len(table)} row{'s'[: len(table) != 1]}", table, about)])
-          for about, table in tables_beside(result)),
-    ]  # fmt: skip
+        *(
+            Section(table.title, [_fold(f"{len(table)} row{'s'[: len(table) != 1]}", table, about)])
+            for about, table in tables_beside(result)
+        ),
+    ]
     return render_page(
-        f"Agreement with the human ratings: {data.origin}", sections, lead=headline(result),
-        about=[f"{counted} · {method}"], style="figcaption { max-width: 19rem; }",
-    )  # fmt: skip
+        f"Agreement with the human ratings: {data.origin}",
+        sections,
+        lead=headline(result),
+        about=[f"{counted} · {method}"],
+        style="figcaption { max-width: 19rem; }",
+    )
 
 
 def _lines(lines: Sequence[str], what: str, more: str = "") -> list[Fold]:
@@ -80,8 +90,10 @@ def _forest(pivot: Pivot) -> list[Any]:
         groups.append((column, [Estimate(name, e.value, e.low, e.high, other) for name, e in entries if e is not None]))
     known = any(not math.isnan(one.other) for _, estimates in groups for one in estimates)
     about = f"{pivot.title()}: a line is the interval, a dot the value{', a ring the human ceiling' * known}. "
-    return [f"{about}The thin line is 0; the numbers stand in the table above.",
-            Figures([(f"Intervals: {pivot.title()}", forest(groups))])]  # fmt: skip
+    return [
+        f"{about}The thin line is 0; the numbers stand in the table above.",
+        Figures([(f"Intervals: {pivot.title()}", forest(groups))]),
+    ]
 
 
 def write_figures(folder: Path, data: Judged, result: MetaEvaluation) -> list[Path]:
@@ -111,14 +123,20 @@ def _charts(data: Judged, result: MetaEvaluation) -> Iterator[Section]:
     """Figures of every judge and aspect; those beyond the first few are folded away."""
     pairs = [(judge, aspect) for judge in data.judges for aspect in data.human if aspect in data.judges[judge]]
     kinds: list[tuple[str, Callable[[str, str], Figure | None], str]] = [
-        ("Calibration", lambda *pair: _calibration(data, result, *pair),
-         "Mean human rating of rows with like scores, in bins of equally many rows where scores allow; vertical lines: "
-         "95 % intervals of that mean. On the dotted line the judge's score is the human mean. A dot's area is its "
-         "number of rows."),
-        ("Systems", lambda *pair: _systems(data, *pair),
-         "Each dot is a system: its mean human rating and its mean score by the judge, both as standard scores. Above "
-         "the dotted line the judge favours the system; below, people do."),
-    ]  # fmt: skip
+        (
+            "Calibration",
+            lambda *pair: _calibration(data, result, *pair),
+            "Mean human rating of rows with like scores, in bins of about equally many rows; vertical lines: "
+            "95 % intervals of that mean. On the dotted line the judge's score is the human mean. A dot's area is its "
+            "number of rows.",
+        ),
+        (
+            "Systems",
+            lambda *pair: _systems(data, *pair),
+            "Each dot is a system: its mean human rating and mean score by the judge, both as standard scores. Above "
+            "the dotted line the judge favours the system; below, people do.",
+        ),
+    ]
     for title, make, about in kinds:
         if len(pairs) > FIGURES:
             about += f" The first {FIGURES} of {len(pairs)} pairs of judge and aspect are drawn."

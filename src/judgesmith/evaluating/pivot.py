@@ -13,10 +13,19 @@ from ..agreement.meta.inputs import AVERAGE, DECIDED
 from ..tables import Cell, interval, number, with_interval
 
 TITLES = {
-    "pearson": "Pearson r", "spearman": "Spearman ρ", "kendall": "Kendall τ-b", "q": "Q",
-    "acc_eq": "acc_eq", "acc_eq_cross": "acc_eq cross-fitted", "kappa": "kappa", "auc": "AUC", "accuracy": "accuracy",
-    "balanced-accuracy": "balanced acc.", "f1": "F1 for fail", "pairwise": "pairwise acc.",
-}  # fmt: skip
+    "pearson": "Pearson r",
+    "spearman": "Spearman ρ",
+    "kendall": "Kendall τ-b",
+    "q": "Q",
+    "acc_eq": "acc_eq",
+    "acc_eq_cross": "acc_eq cross-fitted",
+    "kappa": "kappa",
+    "auc": "AUC",
+    "accuracy": "accuracy",
+    "balanced-accuracy": "balanced acc.",
+    "f1": "F1 for fail",
+    "pairwise": "pairwise acc.",
+}
 UNITS = {"pooled": "rows", "sample": "documents", "system": "systems"}
 #: Marks a judge that agrees less than the best one beyond chance, and what that means.
 BEHIND, ALPHA = "†", 0.05
@@ -96,16 +105,26 @@ def _lines(places: Sequence[tuple[str, str, str]], result: MetaEvaluation) -> li
     cells = {(row["judge"], *_place(row)): row for row in rows}
     worse, lines = _worse(result), []
     known_at = {place: [cells[j, *place] for j in judges if (j, *place) in cells] for place in places}
-    best = {place: max((row for row in known if not math.isnan(row["value"])), key=lambda row: row["value"],
-                       default={"judge": ""})["judge"] for place, known in known_at.items()}  # fmt: skip
+    best = {
+        place: max(
+            (row for row in known if not math.isnan(row["value"])), key=lambda row: row["value"], default={"judge": ""}
+        )["judge"]
+        for place, known in known_at.items()
+    }
     for judge in judges:
         entries = [
-            None if row is None else Cell(
-                row["value"], row["low"], row["high"], best[place] == judge and len(judges) > 1,
+            None
+            if row is None
+            else Cell(
+                row["value"],
+                row["low"],
+                row["high"],
+                best[place] == judge and len(judges) > 1,
                 BEHIND * (judge in worse.get((best[place], *place), ())),
             )
-            for place in places for row in [cells.get((judge, *place))]
-        ]  # fmt: skip
+            for place in places
+            for row in [cells.get((judge, *place))]
+        ]
         if known := [cells[judge, *place] for place in places if (judge, *place) in cells]:
             fewest = min(known, key=lambda row: row["n"])
             skipped = max(row["skipped"] for row in known) if fewest["level"] == "sample" else 0

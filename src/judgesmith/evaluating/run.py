@@ -41,9 +41,14 @@ def run(asked: Evaluate) -> int:
     if asked.output is not None and asked.output.suffix.lower() not in (".html", ".htm"):
         raise OptionError(f"-o {asked.output}: the report is HTML; name it .html (numbers go to --json)")
     wanted = Wanted(
-        human=asked.human, judges=asked.judge, columns=asked.roles(),
-        without_systems=how.without_system, scale=asked.scale, limit=asked.limit, unseen=asked.unseen,
-    )  # fmt: skip
+        human=asked.human,
+        judges=asked.judge,
+        columns=asked.roles(),
+        without_systems=how.without_system,
+        scale=asked.scale,
+        limit=asked.limit,
+        unseen=asked.unseen,
+    )
     data = read_judged(asked.sources, wanted)
     kinds = set(data.kinds.values()) if data.kinds.keys() == data.human.keys() else set()
     together = len(set(data.documents)) < len(data.rows)
@@ -62,11 +67,19 @@ def run(asked: Evaluate) -> int:
         meta_evaluate({"people": data.human}, data.human, documents=data.documents, systems=data.systems, options=free)
         live = judge_live(data, asked.lm, where, limits=how.limits(), quietly=asked.as_json)
     result = meta_evaluate(
-        data.judges, data.human, documents=data.documents, systems=data.systems, scale=data.scales,
-        on_scale=data.on_scale or None, ratings=data.ratings, kinds=data.kinds,
-        categories={aspect: marks.levels for aspect, marks in data.marks.items()}, decided=data.decided,
-        lengths=data.lengths, options=how,
-    )  # fmt: skip
+        data.judges,
+        data.human,
+        documents=data.documents,
+        systems=data.systems,
+        scale=data.scales,
+        on_scale=data.on_scale or None,
+        ratings=data.ratings,
+        kinds=data.kinds,
+        categories={aspect: marks.levels for aspect, marks in data.marks.items()},
+        decided=data.decided,
+        lengths=data.lengths,
+        options=how,
+    )
     result = result.absolute() if how.absolute else result
     reasons = gate.judge(result, how.min_coverage) if gate is not None else []
     decided, notes = decisions(data, how), [*data.notes, *result.notes]

@@ -32,16 +32,28 @@ def agreement_table(result: MetaEvaluation) -> Table:
     """Every judge, aspect and level against every coefficient."""
     names = list(dict.fromkeys(result.agreement["coefficient"]))
     made = Table(
-        ["judge", "aspect", "level", Column("n", "s"), Column("failed", "d"),
-         *(Column(TITLES[name], ".3f") for name in names)]
-    )  # fmt: skip
+        [
+            "judge",
+            "aspect",
+            "level",
+            Column("n", "s"),
+            Column("failed", "d"),
+            *(Column(TITLES[name], ".3f") for name in names),
+        ]
+    )
     for _, group in result.agreement.groupby(["judge", "aspect", "level"], sort=False):
         rows = rows_of(group)
         judge, aspect, level = (rows[0][name] for name in ("judge", "aspect", "level"))
         skipped = f", {rows[0]['skipped']} skipped" if rows[0]["skipped"] and level == "sample" else ""
         cells = {row["coefficient"]: Cell(row["value"], row["low"], row["high"]) for row in rows}
-        made.add(judge, aspect, level, count(rows[0]["n"], level) + skipped, rows[0]["failed"],
-                 *(cells.get(name, Cell(None)) for name in names))  # fmt: skip
+        made.add(
+            judge,
+            aspect,
+            level,
+            count(rows[0]["n"], level) + skipped,
+            rows[0]["failed"],
+            *(cells.get(name, Cell(None)) for name in names),
+        )
     return made
 
 
@@ -61,15 +73,24 @@ def undefined(result: MetaEvaluation) -> list[str]:
 def tables_beside(result: MetaEvaluation) -> list[tuple[str, Table]]:
     """(introduction, table) of what was found beside the agreement; tables without rows are left out."""
     made: Iterable[tuple[str, Table]] = (
-        ("Differences of the first judge less the second, and p-values (permutation) by Holm over the pairs of judges.",
-         _differences(rows_of(result.comparisons))),
-        ("The judge's Q with the mean of the other raters, as a share of one rater's own: 0 guesses, 1 is one rater.",
-         _ways(rows_of(result.way))),
-        ("In points of the human ratings' scale: mean absolute error, bias (above 0: lenient), root mean squared "
-         "error.", _errors(rows_of(result.scale))),
-        ("Spearman correlations with the number of words. Bias: of the judge with the length, given the human rating.",
-         _length(result)),
-    )  # fmt: skip
+        (
+            "Differences of the first judge less the second, and p-values (permutation), by Holm over pairs of judges.",
+            _differences(rows_of(result.comparisons)),
+        ),
+        (
+            "Q with the mean of the other raters, as a share of one rater's own: 0 guesses, 1 is one rater.",
+            _ways(rows_of(result.way)),
+        ),
+        (
+            "In points of the human ratings' scale: mean absolute error, bias (above 0: lenient), root mean squared "
+            "error.",
+            _errors(rows_of(result.scale)),
+        ),
+        (
+            "Spearman correlations with the number of words. Bias: of the judge with length, given the human rating.",
+            _length(result),
+        ),
+    )
     return [(about, table) for about, table in made if len(table)]
 
 
@@ -77,8 +98,14 @@ def _differences(rows: Sequence[Mapping[str, Any]]) -> Table:
     numbers = (Column("difference", ".3f"), Column("p", "p"))
     made = Table(["judge", "less judge", "aspect", "level", *numbers], COMPARED)
     for row in rows:
-        made.add(row["a"], row["b"], row["aspect"], row["level"], Cell(row["difference"], row["low"], row["high"]),
-                 row["p_permutation_holm"])  # fmt: skip
+        made.add(
+            row["a"],
+            row["b"],
+            row["aspect"],
+            row["level"],
+            Cell(row["difference"], row["low"], row["high"]),
+            row["p_permutation_holm"],
+        )
     return made
 
 
@@ -103,8 +130,12 @@ def _errors(rows: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _length(result: MetaEvaluation) -> Table:
-    names = {"judge_length": "judge and length", "human_length": "people and length", "bias": "bias",
-             "agreement": "agreement given length"}  # fmt: skip
+    names = {
+        "judge_length": "judge and length",
+        "human_length": "people and length",
+        "bias": "bias",
+        "agreement": "agreement given length",
+    }
     made = Table(["judge", "aspect", *(Column(name, ".2f") for name in names.values())], "Length")
     for row in rows_of(result.length):
         made.add(row["judge"], row["aspect"], *(row[name] for name in names))

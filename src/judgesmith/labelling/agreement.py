@@ -92,8 +92,11 @@ def summary(answers: Said, raters: Sequence[str], seen_by: str | None = None) ->
 
 def _rater(answers: Said, name: str) -> dict[str, Any]:
     """What one rater did. same: of the rows shown twice, the share with the same answer twice; None without any."""
-    twice = [(key, answers.first[key][name], by[name]) for key, by in answers.again.items() if name in by
-             and name in answers.first.get(key, {})]  # fmt: skip
+    twice = [
+        (key, answers.first[key][name], by[name])
+        for key, by in answers.again.items()
+        if name in by and name in answers.first.get(key, {})
+    ]
     same = sum(answers.apart(*one) == 0 for one in twice)
     return {
         "rater": name,
@@ -136,10 +139,13 @@ def _spans_agreement(answers: Said) -> list[dict[str, Any]]:
         return [{"question": "errors", "f1": None, "weighted_f1": None, "rows": 0, "raters": len(raters)}]
     return [
         {
-            "question": "errors", "f1": _finite(agreement.micro.f1.value),
-            "weighted_f1": _finite(agreement.weighted.f1.value), "rows": agreement.texts, "raters": len(raters),
+            "question": "errors",
+            "f1": _finite(agreement.micro.f1.value),
+            "weighted_f1": _finite(agreement.weighted.f1.value),
+            "rows": agreement.texts,
+            "raters": len(raters),
         }
-    ]  # fmt: skip
+    ]
 
 
 def _spans(answer: Mapping[str, Any] | None) -> tuple[Span, ...]:
@@ -173,9 +179,12 @@ def _contradictions(answers: Said) -> Iterator[dict[str, Any]]:
             first = answers.first.get(key, {}).get(name)
             if first is not None and answers.apart(key, first, second) >= SPLIT:
                 yield {
-                    "unit": key, "id": answers.units[key].row["id"], "rater": name, "first": answers.shown(first),
+                    "unit": key,
+                    "id": answers.units[key].row["id"],
+                    "rater": name,
+                    "first": answers.shown(first),
                     "second": answers.shown(second),
-                }  # fmt: skip
+                }
 
 
 def _confused(answers: Said) -> list[dict[str, Any]]:

@@ -69,12 +69,17 @@ class Desk:
 
     def about(self) -> dict[str, Any]:
         return {
-            "title": clean(self.task.title), "kind": self.task.kind, "origin": clean(self.store.get("origin") or ""),
-            "guidelines": clean(self.store.get("guidelines") or ""), "rater": self.rater,
-            "raters": [clean(name) for name in self.store.raters()], "reasons": REASONS,
-            "takes_why": self.task.takes_why, "asks_why": self.task.why,
+            "title": clean(self.task.title),
+            "kind": self.task.kind,
+            "origin": clean(self.store.get("origin") or ""),
+            "guidelines": clean(self.store.get("guidelines") or ""),
+            "rater": self.rater,
+            "raters": [clean(name) for name in self.store.raters()],
+            "reasons": REASONS,
+            "takes_why": self.task.takes_why,
+            "asks_why": self.task.why,
             "severities": {int(number): name for name, number in SEVERITIES.items()},
-        }  # fmt: skip
+        }
 
     def next(self, rater: str) -> dict[str, Any]:
         """The first row that this rater has not dealt with, and how many there are."""
@@ -92,10 +97,15 @@ class Desk:
         names = ("source", "context", "reference", "output", "output_a", "output_b")
         texts = {name: clean(row[name]) for name in names if row.get(name)}
         return {
-            "key": key, "turn": turn, "place": self.shown.index((key, turn)) + 1, "after": after, "answer": answer,
+            "key": key,
+            "turn": turn,
+            "place": self.shown.index((key, turn)) + 1,
+            "after": after,
+            "answer": answer,
             "questions": [question.to_dict() for question in self.task.questions],
-            "texts": texts, "turns": {name: turns for name, text in texts.items() if (turns := turns_in(text))},
-        }  # fmt: skip
+            "texts": texts,
+            "turns": {name: turns for name, text in texts.items() if (turns := turns_in(text))},
+        }
 
     def _turned(self, key: str, turn: int) -> bool:
         """Whether the second of two outputs is shown as A: for half of the pairs, and for the others when they are

@@ -84,15 +84,29 @@ def _show(estimates: Estimates, title: str, notes: list[str]) -> None:
 
     out = wide()
     columns: list[Column | str] = [
-        "system", Column("mean", ".3f"), "rank", Column("naive", ".3f"), Column("people alone", ".3f"),
-        Column("human", "d"), Column("judge", "d"), "worth",
-    ]  # fmt: skip
+        "system",
+        Column("mean", ".3f"),
+        "rank",
+        Column("naive", ".3f"),
+        Column("people alone", ".3f"),
+        Column("human", "d"),
+        Column("judge", "d"),
+        "worth",
+    ]
     table = Table(columns, f"How good the systems are ({estimates.confidence:.0%} intervals): {title}")
     for s in estimates.systems:
         ranks = f"{s.rank_low}" if s.rank_low == s.rank_high else f"{s.rank_low}–{s.rank_high}"
         worth = "–" if s.effective != s.effective else f"{s.effective:.0f} labels"
-        table.add(s.system, Cell(s.mean, s.low, s.high), "–" if s.reason else ranks, s.naive,
-                  Cell(s.human, s.human_low, s.human_high), s.n_human, s.n_judge, worth)  # fmt: skip
+        table.add(
+            s.system,
+            Cell(s.mean, s.low, s.high),
+            "–" if s.reason else ranks,
+            s.naive,
+            Cell(s.human, s.human_low, s.human_high),
+            s.n_human,
+            s.n_judge,
+            worth,
+        )
     table.show(out)
     if (mean := estimates.at_large)[0] == mean[0]:
         out.print(f"Systems like these at large: {mean[0]:.3f} [{mean[1]:.3f}, {mean[2]:.3f}].")

@@ -235,9 +235,19 @@ def _estimate(name: str, s: _Sums, weight: float, confidence: float, lost: int) 
         size = float(errors @ errors)
         effective = s.labels * float(s.a @ s.a) / size if size > 0 else math.inf
     return SystemEstimate(
-        name, mean, mean - half, mean + half, s.naive, s.labels, s.rows, s.human, s.human - alone, s.human + alone,
-        effective, reason=s.reason,
-    )  # fmt: skip
+        name,
+        mean,
+        mean - half,
+        mean + half,
+        s.naive,
+        s.labels,
+        s.rows,
+        s.human,
+        s.human - alone,
+        s.human + alone,
+        effective,
+        reason=s.reason,
+    )
 
 
 def _differences(

@@ -64,9 +64,11 @@ def _task(wanted: Label, before: Task | None) -> Task:
     kind: Any = wanted.kind or ("category" if words else "score")
     old = before or Task(kind=kind, categories=words)
     asked: dict[str, Any] = {
-        "kind": wanted.kind, "scale": wanted.scale, "categories": words or None,
+        "kind": wanted.kind,
+        "scale": wanted.scale,
+        "categories": words or None,
         "aspects": tuple(wanted.aspect) or None,
-    }  # fmt: skip
+    }
     given = {name: value for name, value in asked.items() if value is not None}
     for name, value in given.items() if before is not None else ():
         if getattr(before, name) != value:

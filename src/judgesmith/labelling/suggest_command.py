@@ -43,10 +43,14 @@ class Suggest(Command, Rows, Json):
             chosen = [{"id": known.rows[s.row].id, "row": known.rows[s.row].line} | s.to_dict() for s in suggestions]
             print_json(
                 {
-                    "ids": [one["id"] for one in chosen], "suggestions": chosen, "readings": list(readings),
-                    "rows": len(known.rows), "labelled": int(np.isfinite(known.human).sum()), "notes": known.notes,
+                    "ids": [one["id"] for one in chosen],
+                    "suggestions": chosen,
+                    "readings": list(readings),
+                    "rows": len(known.rows),
+                    "labelled": int(np.isfinite(known.human).sum()),
+                    "notes": known.notes,
                 }
-            )  # fmt: skip
+            )
             return
         for s in suggestions:
             out.print(one_line(f"{known.rows[s.row].id}  {s.why}"), markup=False, soft_wrap=True)

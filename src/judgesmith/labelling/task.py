@@ -62,8 +62,10 @@ class Question:
 
     def shown(self, value: str | float) -> str:
         """An answer in words."""
-        return next((choice.label for choice in self.choices if choice.value == value), f"{value:g}"
-                    if isinstance(value, float) else str(value))  # fmt: skip
+        return next(
+            (choice.label for choice in self.choices if choice.value == value),
+            f"{value:g}" if isinstance(value, float) else str(value),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         number = {} if self.choices else {"low": self.low, "high": self.high}

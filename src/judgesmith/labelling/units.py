@@ -63,9 +63,14 @@ def _keyed(origin: str, candidates: Iterable[_Found], notes: Sequence[str] = ())
 def _row(row: Row) -> dict[str, Any]:
     """What is kept of a row beside its outputs."""
     kept = {
-        "id": row.id, "source": row.source, "context": row.context, "reference": row.reference, "system": row.system,
-        "doc_id": row.doc_id, "group": row.group if row.group != row.doc_id else None,
-    }  # fmt: skip
+        "id": row.id,
+        "source": row.source,
+        "context": row.context,
+        "reference": row.reference,
+        "system": row.system,
+        "doc_id": row.doc_id,
+        "group": row.group if row.group != row.doc_id else None,
+    }
     return {name: value for name, value in kept.items() if value}
 
 

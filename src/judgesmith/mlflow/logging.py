@@ -276,9 +276,11 @@ def mlflow_scorer(
         try:
             with dspy.context(callbacks=_not_mlflows()):
                 verdict = made.score(
-                    _part(inputs, "inputs", "source"), _part(outputs, "outputs", "output"),
-                    context=_optional(inputs, "context"), reference=_optional(expectations, "reference", EXPECTED),
-                )  # fmt: skip
+                    _part(inputs, "inputs", "source"),
+                    _part(outputs, "outputs", "output"),
+                    context=_optional(inputs, "context"),
+                    reference=_optional(expectations, "reference", EXPECTED),
+                )
         except JudgesmithError as error:
             return entities.Feedback(error=_error(entities, type(error).__name__, str(error)), **about)
         return feedback(entities, about, verdict)

@@ -25,9 +25,12 @@ def environment(package: str = "judgesmith.pages", **options: Any) -> jinja2.Env
     """Jinja's environment for the templates of a package and for those of all pages. options: further ones of it."""
     loaders = [jinja2.PackageLoader(name) for name in dict.fromkeys((package, "judgesmith.pages"))]
     made = jinja2.Environment(
-        loader=jinja2.ChoiceLoader(loaders), autoescape=True, finalize=_clean, undefined=jinja2.StrictUndefined,
+        loader=jinja2.ChoiceLoader(loaders),
+        autoescape=True,
+        finalize=_clean,
+        undefined=jinja2.StrictUndefined,
         **options,
-    )  # fmt: skip
+    )
     from .. import __version__
 
     made.globals |= {"version": __version__, "kind_of": _kind}
@@ -78,9 +81,15 @@ def filled(parts: Iterable[Any]) -> list[Any]:
 
 
 def render(
-    title: str, sections: Iterable[Section], *, lead: str = "", about: Sequence[str] = (), warn: bool = False,
-    notes: Sequence[str] = (), style: str = "",
-) -> str:  # fmt: skip
+    title: str,
+    sections: Iterable[Section],
+    *,
+    lead: str = "",
+    about: Sequence[str] = (),
+    warn: bool = False,
+    notes: Sequence[str] = (),
+    style: str = "",
+) -> str:
     """The page. lead: what came out, in a sentence or two. about: small lines below the title. warn: the lead is an
     alarm. notes: what the reader has to know first. style: further CSS."""
     named: dict[str, Section] = {}

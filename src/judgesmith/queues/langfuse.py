@@ -90,9 +90,14 @@ class Project(Interface):
             if verdict.passed is not None:
                 kind, value = "BOOLEAN", int(verdict.passed)
             made = {
-                "id": f"judgesmith-{known['judge']}-{trace}", "traceId": trace, "name": name, "value": value,
-                "dataType": kind, "comment": verdict.explanation or None, "metadata": known | about_verdict(verdict),
-            }  # fmt: skip
+                "id": f"judgesmith-{known['judge']}-{trace}",
+                "traceId": trace,
+                "name": name,
+                "value": value,
+                "dataType": kind,
+                "comment": verdict.explanation or None,
+                "metadata": known | about_verdict(verdict),
+            }
             if self.call("POST", "api/public/scores", json=made) is None:
                 raise OptionError("Langfuse takes no scores; see LANGFUSE_HOST")
 

@@ -69,9 +69,13 @@ class Project(Interface):
         def give(span: str, verdict: Verdict) -> None:
             result = {"score": verdict.score, "label": verdict.category, "explanation": verdict.explanation or None}
             made = {
-                "span_id": span, "name": name, "annotator_kind": "LLM", "identifier": f"judgesmith:{known['judge']}",
-                "result": result, "metadata": known | about_verdict(verdict),
-            }  # fmt: skip
+                "span_id": span,
+                "name": name,
+                "annotator_kind": "LLM",
+                "identifier": f"judgesmith:{known['judge']}",
+                "result": result,
+                "metadata": known | about_verdict(verdict),
+            }
             if self.call("POST", "v1/span_annotations", params={"sync": True}, json={"data": [made]}) is None:
                 raise OptionError(f"Phoenix has no span {span} any more")
 

@@ -21,9 +21,10 @@ class Report(Command, Rows, Json):
     scored: Path = argument(..., "A .jsonl that `judgesmith score` wrote.")
     output: Path | None = flag(None, "One .html file, no network; default SCORED.html.", "-o", "--output")
     human: str | None = flag(
-        None, "Human ratings to compare with: an aspect, a column or a path; found by name where not given.",
+        None,
+        "Human ratings to compare with: an aspect, a column or a path; found by name where not given.",
         metavar="COLUMN",
-    )  # fmt: skip
+    )
 
     def run(self) -> None:
         from ..pages import check_page, write_page

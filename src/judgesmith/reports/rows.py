@@ -228,13 +228,19 @@ def _verdict(data: Mapping[str, Any], output: str = "") -> Verdict:
     if math.isnan(score) and not failure:
         failure = "no reason is given"
     return Verdict(
-        score=math.nan if failure else score, failure=failure or None, explanation=_words(data.get("explanation")),
-        criteria=dict(_criteria(data.get("criteria"))), errors=_errors(data.get("errors"), output),
-        opinions=dict(_opinions(data.get("opinions"), output)), spread=_number(data.get("spread")),
-        notes=_several(data.get("notes")), interval=_interval(data.get("interval")),
-        suspicious=_words(data.get("suspicious")) or None, category=_words(data.get("category")) or None,
+        score=math.nan if failure else score,
+        failure=failure or None,
+        explanation=_words(data.get("explanation")),
+        criteria=dict(_criteria(data.get("criteria"))),
+        errors=_errors(data.get("errors"), output),
+        opinions=dict(_opinions(data.get("opinions"), output)),
+        spread=_number(data.get("spread")),
+        notes=_several(data.get("notes")),
+        interval=_interval(data.get("interval")),
+        suspicious=_words(data.get("suspicious")) or None,
+        category=_words(data.get("category")) or None,
         passed=passed if isinstance(passed := data.get("passed"), bool) else None,
-    )  # fmt: skip
+    )
 
 
 def _named(value: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:

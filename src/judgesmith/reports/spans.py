@@ -69,20 +69,30 @@ def render(data: Scored) -> str:
         ("used to compile the judge", 4, any(row.seen for row in data.rows)),
         *((f"the judge {what}", bit, decided is not None) for what, bit in _decides(data)),
         ("people and judge decide differently", 32, decided is not None and bool(np.nanmax([0, *decided.gap]))),
-    )  # fmt: skip
+    )
     return str(
         pages.get_template("spans.html.j2").render(
-            title=f"Judged texts: {data.origin}", compared=data.compared, origin=data.origin, about=summarise(data),
-            score=number(mean.value, _digits(axis)), interval=_interval(mean, _axis(overall.score)),
-            people=number(_mean(overall.human), 2), gaps=any(not np.isnan(side.gap).all() for side in data.sides),
-            start=start, flags=[(name, bit) for name, bit, known in flags if known],
+            title=f"Judged texts: {data.origin}",
+            compared=data.compared,
+            origin=data.origin,
+            about=summarise(data),
+            score=number(mean.value, _digits(axis)),
+            interval=_interval(mean, _axis(overall.score)),
+            people=number(_mean(overall.human), 2),
+            gaps=any(not np.isnan(side.gap).all() for side in data.sides),
+            start=start,
+            flags=[(name, bit) for name, bit, known in flags if known],
             shades=any(row.shades for row in data.rows),
             tables=[(about, table) for about, table in _tables(data) if len(table)],
-            sides=[side.name for side in data.sides], systems=_systems(data.rows), first=first, page_size=PAGE,
-            data=packed(_columns(data, html, list(texts))), script=Markup(script),  # noqa: S704  # our own script
+            sides=[side.name for side in data.sides],
+            systems=_systems(data.rows),
+            first=first,
+            page_size=PAGE,
+            data=packed(_columns(data, html, list(texts))),
+            script=Markup(script),  # noqa: S704  # our own script
             script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         )
-    )  # fmt: skip
+    )
 
 
 def _decides(data: Scored) -> tuple[tuple[str, int], ...]:
@@ -100,9 +110,14 @@ def _templates() -> Environment:
     filters: dict[str, Callable[[Any], object]] = {
         # Every character counts here: a parser would turn carriage returns into line feeds.
         "exact": lambda words: Markup(escaped(words).replace("\r", "&#13;")),  # noqa: S704  # escaped
-        "share": percent, "number": plain, "short": lambda words: shortened(words, _QUOTED), "grade": grade,
-        "turns": turns_in, "turn": turn_class, "fragment": lambda anchor: quote(clean(anchor), safe="~"),
-    }  # fmt: skip
+        "share": percent,
+        "number": plain,
+        "short": lambda words: shortened(words, _QUOTED),
+        "grade": grade,
+        "turns": turns_in,
+        "turn": turn_class,
+        "fragment": lambda anchor: quote(clean(anchor), safe="~"),
+    }
     pages.filters |= filters
     pages.globals |= {"places": _PLACES, "grades": _GRADES}
     return pages
@@ -147,7 +162,7 @@ def _row(data: Scored, i: int, texts: dict[str, int], named: set[str], axis: Spa
         "groups": [group for group in _groups(verdict.errors) if group[2]],
         "opinions": list(_opinions(row)),
         "folded": [(title, words, texts.setdefault(words, len(texts))) for title, words in folded if words],
-    }  # fmt: skip
+    }
 
 
 def _turns(output: str, errors: Sequence[ErrorSpan]) -> list[dict[str, Any]]:
@@ -173,12 +188,19 @@ def _folds(run: Trajectory, parts: Sequence[list[dict[str, Any]]]) -> list[dict[
     failed = set(run.errors)
     last = max((i for i, turn in enumerate(run.turns) if turn.speaker == "Assistant"), default=0)
     made: list[dict[str, Any]] = [
-        {"class": turn_class(turn.head), "number": i + 1, "head": replace(turn, error=False, judged=False).head,
-         "failed": turn in failed, "judged": turn.judged, "pieces": parts[i], "inside": [],
-         "peek": shortened(turn.text, _PEEK),
-         "open": i == last or turn.judged or len(turn.text) <= _LONG or any(one["covering"] for one in parts[i])}
+        {
+            "class": turn_class(turn.head),
+            "number": i + 1,
+            "head": replace(turn, error=False, judged=False).head,
+            "failed": turn in failed,
+            "judged": turn.judged,
+            "pieces": parts[i],
+            "inside": [],
+            "peek": shortened(turn.text, _PEEK),
+            "open": i == last or turn.judged or len(turn.text) <= _LONG or any(one["covering"] for one in parts[i]),
+        }
         for i, turn in enumerate(run.turns)
-    ]  # fmt: skip
+    ]
     for call, result in run.answers.items():
         made[call]["inside"] = [made[result]]
         made[call]["failed"] = made[result]["failed"]
@@ -202,16 +224,24 @@ def _same(error: ErrorSpan) -> tuple[Any, ...]:
 def _piece(piece: Piece) -> dict[str, Any]:
     more = piece.covering - _NAMED
     label = ",".join(str(k + 1) for k in piece.errors[:_NAMED]) + (f"+{more}" if more > 0 else "")
-    return {"words": piece.text, "errors": " ".join(map(str, piece.errors)), "label": label, "grade": piece.grade,
-            "covering": piece.covering, "unnamed": piece.covering - len(piece.errors)}  # fmt: skip
+    return {
+        "words": piece.text,
+        "errors": " ".join(map(str, piece.errors)),
+        "label": label,
+        "grade": piece.grade,
+        "covering": piece.covering,
+        "unnamed": piece.covering - len(piece.errors),
+    }
 
 
 def _groups(errors: Sequence[ErrorSpan]) -> Iterator[tuple[str, int, list[ErrorSpan]]]:
     """(title, number of the first, errors): the errors are in the order of these groups already."""
     first = 1
     for title, kinds in (
-        ("Errors in the text", GROUNDED), ("Omissions", ("omission",)), ("Not found in the text", ("ungrounded",)),
-    ):  # fmt: skip
+        ("Errors in the text", GROUNDED),
+        ("Omissions", ("omission",)),
+        ("Not found in the text", ("ungrounded",)),
+    ):
         group = [error for error in errors if error.how in kinds]
         yield title, first, group
         first += len(group)
@@ -272,9 +302,15 @@ def _tables(data: Scored) -> Iterator[tuple[str, Table]]:
     decided = data.passed()
     yield from _system_table(rows, decided or overall, "pass rate" if decided else "mean score")
     made = Table(
-        ["aspect", Column("rows", "d"), Column("without score", "d"), Column("mean score", "s"),
-         Column("human mean", ".2f")], "Aspects",
-    )  # fmt: skip
+        [
+            "aspect",
+            Column("rows", "d"),
+            Column("without score", "d"),
+            Column("mean score", "s"),
+            Column("human mean", ".2f"),
+        ],
+        "Aspects",
+    )
     for side in data.sides[1:]:
         mean = mean_of(side.score, documents)
         made.add(side.name, mean.n, len(rows) - mean.n, _bar(mean, _axis(side.score)), _mean(side.human))
@@ -327,17 +363,31 @@ def _system_table(rows: Sequence[Shown], overall: Side, what: str) -> Iterator[t
 
 def _annotators(rows: Sequence[Shown], documents: Sequence[str]) -> Table:
     made = Table(
-        ["annotator", Column("rows", "d"), Column("failed", "d"), Column("mean score", "s"), Column("outlier", "s"),
-         Column("errors a row", ".2f")], "Annotators",
-    )  # fmt: skip
+        [
+            "annotator",
+            Column("rows", "d"),
+            Column("failed", "d"),
+            Column("mean score", "s"),
+            Column("outlier", "s"),
+            Column("errors a row", ".2f"),
+        ],
+        "Annotators",
+    )
     for name in dict.fromkeys(name for row in rows for name in row.verdict.opinions):
-        own = [(row.verdict.opinions[name], document) for row, document in zip(rows, documents, strict=True)
-               if name in row.verdict.opinions]  # fmt: skip
+        own = [
+            (row.verdict.opinions[name], document)
+            for row, document in zip(rows, documents, strict=True)
+            if name in row.verdict.opinions
+        ]
         mean = mean_of(np.array([one.percent for one, _ in own]), [document for _, document in own])
         made.add(
-            name, len(own), sum(bool(one.failure) for one, _ in own), _bar(mean, (0, 100)),
-            _share(sum(one.outlier for one, _ in own), len(own)), sum(len(one.errors) for one, _ in own) / len(own),
-        )  # fmt: skip
+            name,
+            len(own),
+            sum(bool(one.failure) for one, _ in own),
+            _bar(mean, (0, 100)),
+            _share(sum(one.outlier for one, _ in own), len(own)),
+            sum(len(one.errors) for one, _ in own) / len(own),
+        )
     return made
 
 

@@ -31,9 +31,10 @@ class Limits(Options):
     max_calls: int | None = option(None, "Calls at most in this run.", ge=1)
     max_cost: float | None = option(None, "Dollars at most in this run; what is in flight is still paid.", gt=0)
     max_failed: str | None = option(
-        None, "Stop when more rows than this have no score: a number, or a share of those judged in this run (5%).",
+        None,
+        "Stop when more rows than this have no score: a number, or a share of those judged in this run (5%).",
         pattern=r"^ *\d+(\.\d+)? *%? *$",
-    )  # fmt: skip
+    )
     dry_run: bool = option(False, "Show what the run would take, spend nothing.")
 
     def limits(self) -> Limits:
@@ -86,10 +87,13 @@ class Estimate:
     def __add__(self, other: Estimate) -> Estimate:
         costs = (self.cost, other.cost)
         return Estimate(
-            self.rows + other.rows, self.calls + other.calls, self.prompt_tokens + other.prompt_tokens,
+            self.rows + other.rows,
+            self.calls + other.calls,
+            self.prompt_tokens + other.prompt_tokens,
             self.completion_tokens + other.completion_tokens,
-            None if None in costs else math.fsum(cost or 0.0 for cost in costs), self.seconds + other.seconds,
-        )  # fmt: skip
+            None if None in costs else math.fsum(cost or 0.0 for cost in costs),
+            self.seconds + other.seconds,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         return {"dry_run": True} | asdict(self) | {"seconds": round(self.seconds)}

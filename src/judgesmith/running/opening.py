@@ -40,9 +40,12 @@ def expected_seconds(calls: int, model: str | None, where: Connection | None) ->
 def connection_of(options: ReachOptions, api_base: str | None = None) -> Connection:
     """How models are reached. api_base: the server's address."""
     return Connection(
-        api_base=api_base, timeout=options.timeout, concurrency=options.concurrency, rpm=options.rpm,
+        api_base=api_base,
+        timeout=options.timeout,
+        concurrency=options.concurrency,
+        rpm=options.rpm,
         cache=options.cache,
-    )  # fmt: skip
+    )
 
 
 def _names_benchmark(name: str) -> bool:
@@ -147,9 +150,13 @@ def fetch(name: str) -> Path:
 def fetching(what: str) -> Iterator[Callable[[int, int, str], None]]:
     """A progress bar over a download; it is called with the bytes that are there, their total, and what they are of."""
     with Progress(
-        TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn(), console=err,
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TimeRemainingColumn(),
+        console=err,
         disable=not err.is_terminal,
-    ) as bar:  # fmt: skip
+    ) as bar:
         task = bar.add_task(escape(what), total=None)
         yield lambda done, total, now: bar.update(task, completed=done, total=total or None, description=escape(now))
 

@@ -27,10 +27,13 @@ OPEN = ("/", "/page.js", "/page.css")
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
-    "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
-}  # fmt: skip
+}
 
 
 class Gate:
@@ -109,9 +112,14 @@ def serve(app: App, made: socket.socket, token: str, started: Callable[[str], No
     import uvicorn
 
     config = uvicorn.Config(
-        app, log_config=None, access_log=False, lifespan="off", server_header=False, timeout_graceful_shutdown=2,
+        app,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        server_header=False,
+        timeout_graceful_shutdown=2,
         ws="none",
-    )  # fmt: skip
+    )
     before = {number: signal.signal(number, _ends) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         started(f"http://{HOST}:{made.getsockname()[1]}/#{token}")

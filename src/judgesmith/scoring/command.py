@@ -28,9 +28,11 @@ class Score(Command, Rows, Reach, Limits, Json):
     rows: str = argument(..., "Rows to judge: .csv .tsv .json .jsonl .parquet.")
     judge: Path = flag(..., "A judge that `compile` saved.")
     output: str | None = flag(
-        None, ".jsonl, or .csv, which is written from OUTPUT.csv.jsonl beside it; default ROWS.scored.jsonl.",
-        "-o", "--output",
-    )  # fmt: skip
+        None,
+        ".jsonl, or .csv, which is written from OUTPUT.csv.jsonl beside it; default ROWS.scored.jsonl.",
+        "-o",
+        "--output",
+    )
     limit: int | None = flag(None, "Only the first rows.", ge=1)
     retry_failed: bool = flag(False, "Judge only the rows that have no score yet.")
     any_server: bool = flag(False, "Resume though the model, the same one, has another address now.")
@@ -124,9 +126,12 @@ def _tell(summary: ScoreSummary, target: str, left: int | None) -> None:
     )
     for count, note in (
         (summary.seen, "of these rows were used to compile the judge; agreement with people on them says little"),
-        (summary.suspicious, "rows have texts that address a judge (`suspicious` in the output says what that did); a "
-         "score that moved by more than a tenth of its scale is of the text without those sentences"),
-    ):  # fmt: skip
+        (
+            summary.suspicious,
+            "rows have texts that address a judge (`suspicious` in the output says what that did); a "
+            "score that moved by more than a tenth of its scale is of the text without those sentences",
+        ),
+    ):
         if count:
             out.print(f"note: {count} {note}", style="yellow")
     for identity, reason in summary.failures[:10]:

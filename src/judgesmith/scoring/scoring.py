@@ -171,9 +171,13 @@ class Run:
 
 
 def score_file(
-    run: Run, source: Path, *, columns: Mapping[str, str] | None = None, limit: int | None = None,
+    run: Run,
+    source: Path,
+    *,
+    columns: Mapping[str, str] | None = None,
+    limit: int | None = None,
     existing: Existing = "continue",
-) -> ScoreSummary:  # fmt: skip
+) -> ScoreSummary:
     """Judge every row of a file. existing: an output that exists already is continued, if the same
     judge wrote it from the same rows; or it is overwritten, or its failed rows are judged again. A judge of whole
     documents (`PairS`) takes all rows together: an output that is not finished is then written again, with calls
@@ -200,9 +204,15 @@ def _rows(source: Path, judge: Judge, columns: Mapping[str, str] | None, limit: 
 
 
 def plan(
-    path: Path, lm: str | None, where: Connection | None, source: Path, *, columns: Mapping[str, str] | None = None,
-    limit: int | None = None, explain: bool = False,
-) -> Estimate:  # fmt: skip
+    path: Path,
+    lm: str | None,
+    where: Connection | None,
+    source: Path,
+    *,
+    columns: Mapping[str, str] | None = None,
+    limit: int | None = None,
+    explain: bool = False,
+) -> Estimate:
     """What scoring a file with a saved judge would take, whatever was scored before. Calls and opens no model."""
     read = artifact.read(path)
     judge = artifact.build(read)

@@ -15,9 +15,19 @@ from ..running.journal import read_journal
 
 #: Columns of the verdict behind the input's own, and of the row; criteria and errors are JSON in one cell.
 OF_VERDICT = (
-    "judge_score", "judge_explanation", "judge_failure", "judge_repaired", "judge_suspicious", "judge_category",
-    "judge_low", "judge_high", "judge_criteria", "judge_spread", "judge_errors", "judge_aspect",
-)  # fmt: skip
+    "judge_score",
+    "judge_explanation",
+    "judge_failure",
+    "judge_repaired",
+    "judge_suspicious",
+    "judge_category",
+    "judge_low",
+    "judge_high",
+    "judge_criteria",
+    "judge_spread",
+    "judge_errors",
+    "judge_aspect",
+)
 COLUMNS = (*OF_VERDICT[:4], "judge_seen", "judge_id", "judge", *OF_VERDICT[4:])
 
 
@@ -56,8 +66,10 @@ def _ours(record: Mapping[str, Any]) -> dict[str, Any]:
     cells = {**verdict, **(verdict.get("interval") or {}), "repaired": "yes" if verdict["repaired"] else ""}
     cells |= {name: verdict[name] or "" for name in ("criteria", "errors")}
     return {column: cells.get(column.removeprefix("judge_")) for column in OF_VERDICT} | {
-        "judge_seen": "yes" if record.get("seen") else "", "judge_id": record["id"], "judge": record["judge"],
-    }  # fmt: skip
+        "judge_seen": "yes" if record.get("seen") else "",
+        "judge_id": record["id"],
+        "judge": record["judge"],
+    }
 
 
 def _cell(value: Any) -> Any:

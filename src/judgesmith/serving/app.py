@@ -42,9 +42,13 @@ def application(
         await service.close()
 
     app = FastAPI(
-        title="judgesmith", version=__version__, description="Scores by compiled judges.", lifespan=lifespan,
-        docs_url=None, redoc_url=None,  # both load scripts from elsewhere; /openapi.json is there
-    )  # fmt: skip
+        title="judgesmith",
+        version=__version__,
+        description="Scores by compiled judges.",
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,  # both load scripts from elsewhere; /openapi.json is there
+    )
     _routes_of_state(app, service)
     _routes_of_scores(app, service)
 

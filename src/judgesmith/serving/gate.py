@@ -67,9 +67,14 @@ class Gate:
     its route documents this one. The line of JSON on stderr for each request holds no text of a row."""
 
     def __init__(
-        self, app: Callable[..., Any], service: Service, keys: tuple[str, ...], hosts: Container[str], log: bool,
+        self,
+        app: Callable[..., Any],
+        service: Service,
+        keys: tuple[str, ...],
+        hosts: Container[str],
+        log: bool,
         score: Callable[[ScoreIn, Scope], Awaitable[Any]],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.app, self.service, self.hosts, self.log, self.score = app, service, hosts, log, score
         self.keys = tuple(sha256(key.encode()).digest() for key in keys)
         self.arriving = 0
@@ -155,9 +160,12 @@ class Gate:
         self.service.metrics.of(self.service.metrics.requests, route, data["status"]).inc()
         if self.log:
             line = {
-                "time": round(time.time(), 3), "event": "request", "method": scope["method"], "route": route,
+                "time": round(time.time(), 3),
+                "event": "request",
+                "method": scope["method"],
+                "route": route,
                 "ms": round(1000 * seconds, 1),
-            } | data  # fmt: skip
+            } | data
             sys.stderr.write(orjson.dumps(line).decode() + "\n")
 
 

@@ -30,9 +30,12 @@ class Metrics:
         self.hits = counter("cache_hits", "Calls that were answered from the disk.", "judge")
         self.requests = counter("http_requests", "Requests by route and status.", "route", "status")
         self.latency = Histogram(
-            "judgesmith_row_seconds", "From a row's acceptance to its verdict.", ("judge",), buckets=LATENCIES,
+            "judgesmith_row_seconds",
+            "From a row's acceptance to its verdict.",
+            ("judge",),
+            buckets=LATENCIES,
             registry=self.registry,
-        )  # fmt: skip
+        )
 
         def gauge(name: str, about: str, *labels: str) -> Gauge:
             return Gauge(f"judgesmith_{name}", about, labels, registry=self.registry)

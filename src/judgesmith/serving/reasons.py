@@ -15,16 +15,22 @@ _KNOWN = tuple(
         ("model_key", "the key was refused|there is no key", "the key was refused by the model's server"),
         ("model_unknown", r"not found at the server|\S+ has moved", "the model was not found at its server"),
         ("model_timeout", "no answer within", "the model did not answer in time"),
-        ("model_unreachable", r"the connection failed|\S+ does not answer|the server did not answer",
-         "the model's server cannot be reached"),
+        (
+            "model_unreachable",
+            r"the connection failed|\S+ does not answer|the server did not answer",
+            "the model's server cannot be reached",
+        ),
         ("model_error", r"(?:the server answered )?HTTP (?P<status>\d{3})", "the model's server answered HTTP {}"),
         ("unreadable", r"no score |the score |\d+ different scores|the answer ", "the model's answer cannot be read"),
         ("too_long", "the prompt has ", "the row is too long for the model"),
         ("not_sent", "a text of this row cannot be sent", "a text of this row cannot be sent"),
-        ("other_run", r"\S+(?: \S+){0,4} (?:was written by|belongs to|was scored with)|\S+ has row ",
-         "its results belong to another run"),
+        (
+            "other_run",
+            r"\S+(?: \S+){0,4} (?:was written by|belongs to|was scored with)|\S+ has row ",
+            "its results belong to another run",
+        ),
     )
-)  # fmt: skip
+)
 
 
 def debugging() -> bool:

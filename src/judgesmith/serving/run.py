@@ -96,9 +96,14 @@ def many_files() -> None:
 
 
 def serve(
-    service: Service, listening: socket.socket, *, keys: tuple[str, ...], hosts: Hosts, log: bool,
+    service: Service,
+    listening: socket.socket,
+    *,
+    keys: tuple[str, ...],
+    hosts: Hosts,
+    log: bool,
     started: Callable[[], None],
-) -> None:  # fmt: skip
+) -> None:
     """Answer until SIGTERM or Ctrl-C, then finish what was accepted; a second one hands it back at once. keys, hosts:
     what a request has to have."""
     many_files()
@@ -108,10 +113,18 @@ def serve(
         price(served.lm.name, Reply(""))  # the table of prices is read before requests wait for it
     app = application(service, keys=keys, hosts=hosts, log=log)
     config = uvicorn.Config(
-        app, log_config=None, access_log=False, lifespan="on", http=patient_protocol(), ws="none",
-        backlog=BACKLOG, server_header=False, proxy_headers=False, timeout_keep_alive=KEEP_ALIVE,
+        app,
+        log_config=None,
+        access_log=False,
+        lifespan="on",
+        http=patient_protocol(),
+        ws="none",
+        backlog=BACKLOG,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=int(service.bounds.grace) + 5,
-    )  # fmt: skip
+    )
     server = uvicorn.Server(config)
     # What is loaded by now stays: collections that looked through all of it took a tenth of a row's time.
     gc.collect()

@@ -62,10 +62,14 @@ class Served:
     def about(self) -> dict[str, Any]:
         """What a client may know of it."""
         return {
-            "name": self.name, "kind": self.judge.kind, "fingerprint": self.mark, "model": self.lm.name,
-            "scale": [self.judge.scale.low, self.judge.scale.high], "ready": self.problem is None,
+            "name": self.name,
+            "kind": self.judge.kind,
+            "fingerprint": self.mark,
+            "model": self.lm.name,
+            "scale": [self.judge.scale.low, self.judge.scale.high],
+            "ready": self.problem is None,
             "aspects": [name for name in [self.judge.judges_aspect] if name],
-        }  # fmt: skip
+        }
 
 
 class Service:

@@ -109,9 +109,12 @@ class Judging:
             {"id": ids[i], "people": people[i], "judge": scores[i], "gap": gaps[i], "seen": not fresh[i]} for i in order
         ]
         return {
-            "aspect": self.aspect, "seen": int((~fresh).sum()), "differ": finite(differ),
-            "since": self._agreement(joined, fresh & new), "all": self._agreement(joined, fresh),
-        }  # fmt: skip
+            "aspect": self.aspect,
+            "seen": int((~fresh).sum()),
+            "differ": finite(differ),
+            "since": self._agreement(joined, fresh & new),
+            "all": self._agreement(joined, fresh),
+        }
 
     def _agreement(self, joined: Judged, rows: npt.NDArray[np.bool_]) -> dict[str, Any]:
         """On some rows: the first coefficient for the kind of feedback, with an interval where there are enough."""
@@ -122,11 +125,17 @@ class Judging:
         decided = {judge: {aspect: given[aspect][rows]} for judge, given in joined.decided.items()}
         try:
             table = meta_evaluate(
-                {self.name: joined.judges[self.name][aspect][rows]}, {aspect: joined.human[aspect][rows]},
-                documents=[name for name, one in zip(joined.documents, rows, strict=True) if one], scale=joined.scales,
-                kinds=joined.kinds, categories={name: marks.levels for name, marks in joined.marks.items()},
-                decided=decided, levels=("pooled",), compare=False, rounds=1000 if count >= ENOUGH else 0,
-            ).agreement  # fmt: skip
+                {self.name: joined.judges[self.name][aspect][rows]},
+                {aspect: joined.human[aspect][rows]},
+                documents=[name for name, one in zip(joined.documents, rows, strict=True) if one],
+                scale=joined.scales,
+                kinds=joined.kinds,
+                categories={name: marks.levels for name, marks in joined.marks.items()},
+                decided=decided,
+                levels=("pooled",),
+                compare=False,
+                rounds=1000 if count >= ENOUGH else 0,
+            ).agreement
         except LabelsError as error:
             return none | {"reason": str(error)}
         wanted = OF_KIND.get(joined.kinds.get(aspect, "score"), ("spearman",))

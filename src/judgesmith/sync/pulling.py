@@ -90,7 +90,11 @@ class Pulled:
     def to_dict(self) -> dict[str, Any]:
         given = [(name, who) for row in self.rows.values() for name, by in row["scores"].items() for who in by]
         return {
-            "traces": len(self.heads), "rows": len(self.rows), "raters": len({who.rstrip("'") for _, who in given}),
+            "traces": len(self.heads),
+            "rows": len(self.rows),
+            "raters": len({who.rstrip("'") for _, who in given}),
             "aspects": Counter(name for row in self.rows.values() for name in row["scores"]),
-            "added": self.added, "changed": self.changed, "withdrawn": self.withdrawn,
-        }  # fmt: skip
+            "added": self.added,
+            "changed": self.changed,
+            "withdrawn": self.withdrawn,
+        }

@@ -213,8 +213,18 @@ def make_rows(documents: int, per_document: int, score: Callable[[int], float]) 
         source = f"Notice {document}: the hall is closed."
         output = f"Summary r{n:03d} of the notice" + f" ag{n:03d}" * (n % 7) + "."
         scores = {"overall": score(n)}
-        rows.append(Row(id=f"r{n:03d}", source=source, output=output, system=system, doc_id=document, group=document,
-                        scores=scores, line=n + 1))  # fmt: skip
+        rows.append(
+            Row(
+                id=f"r{n:03d}",
+                source=source,
+                output=output,
+                system=system,
+                doc_id=document,
+                group=document,
+                scores=scores,
+                line=n + 1,
+            )
+        )
     return rows
 
 

@@ -42,8 +42,12 @@ TEXTS = (
     Text("agent", AGENT),
 )
 ODD = (
-    Text("emoji", "😀 😀"), Text("word", "word"), Text("empty", "  "), Text("marks", "?! …"), Text("bad", "a\ud800b"),
-)  # fmt: skip
+    Text("emoji", "😀 😀"),
+    Text("word", "word"),
+    Text("empty", "  "),
+    Text("marks", "?! …"),
+    Text("bad", "a\ud800b"),
+)
 
 
 class PerturbationContract:

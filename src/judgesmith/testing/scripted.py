@@ -69,9 +69,15 @@ class MakeScripted:
         self.made: list[ScriptedTransport] = []
 
     def __call__(
-        self, script: Script, *, grammar: bool = False, name: str = "test/model", sampling: Sampling | None = None,
-        attempts: int = 1, **able: bool,
-    ) -> tuple[LanguageModel, ScriptedTransport]:  # fmt: skip
+        self,
+        script: Script,
+        *,
+        grammar: bool = False,
+        name: str = "test/model",
+        sampling: Sampling | None = None,
+        attempts: int = 1,
+        **able: bool,
+    ) -> tuple[LanguageModel, ScriptedTransport]:
         """able: what the transport is able to."""
         transport = ScriptedTransport(script, **able)
         self.made.append(transport)

@@ -40,9 +40,11 @@ class Distill(Command, Preset, Rows, Json):
     )
     heldout: str = flag("0.25", "Share of rows held out, or a file of other labels.", coerce_numbers_to_str=True)
     library_aspect: str | None = flag(
-        None, "The aspect of the library that the score stands for (`judgesmith list aspects`).", "--as",
+        None,
+        "The aspect of the library that the score stands for (`judgesmith list aspects`).",
+        "--as",
         metavar="[TASK/]ASPECT",
-    )  # fmt: skip
+    )
     teacher: Path | None = flag(None, "A saved judge that is measured beside the student, on the same rows.")
     seed: int = flag(0, "Random seed of splits, batches and first weights.")
     overwrite: bool = flag(False, "Start over instead of resuming from a checkpoint.")

@@ -101,11 +101,15 @@ class DistillRun:
         human = 0.0 if options.target == "annotation" else len(split.train) * (1 - options.stop_share)
         steps = int(np.ceil((human + len(extra)) / options.batch)) * options.epochs
         return {
-            "labels": len(split.train) + len(split.heldout), "training rows": len(split.train),
-            "synthetic rows": len(extra), "held-out rows": len(split.heldout), "tokens a row": tokens,
-            "steps at most": steps, "tokens to train on at most": int(steps * options.batch * tokens),
+            "labels": len(split.train) + len(split.heldout),
+            "training rows": len(split.train),
+            "synthetic rows": len(extra),
+            "held-out rows": len(split.heldout),
+            "tokens a row": tokens,
+            "steps at most": steps,
+            "tokens to train on at most": int(steps * options.batch * tokens),
             "aspect": self.judge.aspect,
-        }  # fmt: skip
+        }
 
     def run(self) -> DistillReport:
         """Train, save and measure. Raises JudgesmithError."""
@@ -121,8 +125,16 @@ class DistillRun:
         steps = int(self.plan()["steps at most"]) + len(self.split.heldout) * (2 if teacher is None else 3)
         with Watch("training", steps) as watch:
             made, report = Distillation(
-                self.judge, self.split, lm, self.folder, options, self.examples, teacher,
-                self.options.level or level_for(self.split.train), self.asked.seed, watch,
-            ).run()  # fmt: skip
+                self.judge,
+                self.split,
+                lm,
+                self.folder,
+                options,
+                self.examples,
+                teacher,
+                self.options.level or level_for(self.split.train),
+                self.asked.seed,
+                watch,
+            ).run()
         made.save(self.asked.output)
         return report

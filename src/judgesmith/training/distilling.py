@@ -73,9 +73,12 @@ class Contender:
         names = () if gap is None else ("value", "low", "high", "p")
         lead = {name: json_number(getattr(gap, name)) for name in names} or None
         return {
-            "name": self.name, **self.agreement.to_dict(), "calls_per_row": round(self.calls, 3),
-            "seconds_per_row": round(self.seconds, 4), "student_less_this": lead,
-        }  # fmt: skip
+            "name": self.name,
+            **self.agreement.to_dict(),
+            "calls_per_row": round(self.calls, 3),
+            "seconds_per_row": round(self.seconds, 4),
+            "student_less_this": lead,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +164,14 @@ class Distillation:
         learnt, stopping, notes = self.rows()
         examples = self._examples(student, learnt, notes)
         trained = Training(
-            student, examples, self.options, seed=self.seed, checkpoint=self.folder / CHECKPOINT,
-            judged=self._judged(student, stopping), progress=self.progress,
-        ).run()  # fmt: skip
+            student,
+            examples,
+            self.options,
+            seed=self.seed,
+            checkpoint=self.folder / CHECKPOINT,
+            judged=self._judged(student, stopping),
+            progress=self.progress,
+        ).run()
         made = self._saved(student, shape)
         made.decision = self._decision(student)
         report = self._report(made, trained, examples, notes, started)
@@ -264,9 +272,12 @@ class Distillation:
         adapter = student.save(self.folder, self.lm.name)
         gguf = self._write_gguf(student, shape, self.folder)
         data = StudentData(
-            base=student.base, adapter=file_sha256(adapter), gguf=file_sha256(gguf),
-            rank=shape.rank, alpha=shape.alpha,
-        )  # fmt: skip
+            base=student.base,
+            adapter=file_sha256(adapter),
+            gguf=file_sha256(gguf),
+            rank=shape.rank,
+            alpha=shape.alpha,
+        )
         made = self.judge.copy_for(scale=Scale(*self.split.train.scale))
         made.take(data)
         made.set_lm(self.lm)
@@ -303,20 +314,27 @@ class Distillation:
         student = scored[0][1].percents
         result = [
             Contender(
-                name, agreement(one.percents, held, objective=by, seed=self.seed), calls, seconds,
+                name,
+                agreement(one.percents, held, objective=by, seed=self.seed),
+                calls,
+                seconds,
                 difference(student, one.percents, held, objective=by, seed=self.seed) if place else None,
             )
             for place, (name, one, calls, seconds) in enumerate(scored)
-        ]  # fmt: skip
+        ]
         surface = Contender(
-            "length, overlap, repetition", agreement(counted, held, objective=by, seed=self.seed), 0.0, 0.0,
+            "length, overlap, repetition",
+            agreement(counted, held, objective=by, seed=self.seed),
+            0.0,
+            0.0,
             difference(student, counted, held, objective=by, seed=self.seed),
-        )  # fmt: skip
+        )
         contenders = (*result, surface)
         rows = {
-            "human": sum(e.human for e in examples), "synthetic": sum(not e.human for e in examples),
+            "human": sum(e.human for e in examples),
+            "synthetic": sum(not e.human for e in examples),
             "heldout": len(held),
-        }  # fmt: skip
+        }
         files = [path for path in sorted(self.folder.iterdir()) if path.is_file() and path.name != CHECKPOINT]
         sizes = {path.name: path.stat().st_size for path in files}
         messages = (*self.split.train.warnings, *notes, *_worth(contenders))
@@ -337,8 +355,12 @@ class Distillation:
             "created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "versions": {name: version(name) for name in ("judgesmith", "torch", "transformers", "peft")},
             "labels": {
-                "origin": train.origin, "aspect": train.aspect, "rows": len(train) + len(held), "train": len(train),
-                "heldout": len(held), "fingerprint": train.fingerprint(),
+                "origin": train.origin,
+                "aspect": train.aspect,
+                "rows": len(train) + len(held),
+                "train": len(train),
+                "heldout": len(held),
+                "fingerprint": train.fingerprint(),
                 "scale": "given" if train.scale_given else "inferred",
             },
             "training": self.options.settings() | {"synthetic": report.rows["synthetic"]},
@@ -349,7 +371,7 @@ class Distillation:
             "report": report.to_dict(),
             "notes": list(report.notes),
             **marks([*train.rows, *(row for _, row in self.synthetic)]),
-        }  # fmt: skip
+        }
 
 
 def _worth(contenders: Sequence[Contender]) -> list[str]:
@@ -404,9 +426,17 @@ def distill(
     extra = synthetic_rows(synthetic)
     with watching(progress, "training") as watcher:
         return Distillation(
-            judge, split_of(labels, heldout, seed), language_model(base), Path(folder),
-            read_options(TrainOptions, options, "distill"), extra, teacher, level, seed, watcher,
-        ).run()[0]  # fmt: skip
+            judge,
+            split_of(labels, heldout, seed),
+            language_model(base),
+            Path(folder),
+            read_options(TrainOptions, options, "distill"),
+            extra,
+            teacher,
+            level,
+            seed,
+            watcher,
+        ).run()[0]
 
 
 def split_of(labels: Labels, heldout: float | Labels, seed: int) -> Split:
@@ -423,7 +453,5 @@ def synthetic_rows(path: str | Path | None) -> list[tuple[SyntheticRow, Row]]:
     """The examples of a synthetic file, without those whose texts address a judge. Raises LabelsError."""
     result = [] if path is None else read_synthetic(Path(path))
     return [
-        (made, row)
-        for made, row in result
-        if not guarded(Item(row.output, row.source, row.context, row.reference))[1]
-    ]  # fmt: skip
+        (made, row) for made, row in result if not guarded(Item(row.output, row.source, row.context, row.reference))[1]
+    ]

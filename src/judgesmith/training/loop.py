@@ -300,9 +300,12 @@ class Training:
             tensors |= {f"mean/{name}": state["exp_avg"], f"square/{name}": state["exp_avg_sq"]}
         done = self.done
         data = {
-            "mark": self._mark, "step": done.step, "best": done.best, "losses": done.losses,
+            "mark": self._mark,
+            "step": done.step,
+            "best": done.best,
+            "losses": done.losses,
             "epochs": [[e.epoch, e.loss, None if math.isnan(e.q) else e.q] for e in done.epochs],
-        }  # fmt: skip
+        }
         self.checkpoint.parent.mkdir(parents=True, exist_ok=True)
         beside = self.checkpoint.with_suffix(".new")
         save_file({name: t.cpu().contiguous() for name, t in tensors.items()}, beside, {"training": json.dumps(data)})

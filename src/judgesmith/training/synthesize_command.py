@@ -51,11 +51,16 @@ class Synthesize(Command, Preset, Rows, Reach, Limits, Json):
         with quiet():
             check_writable_file(self.output, self.rows, *self.judge, *self.apart)
             synthesis = Synthesis(
-                rows=self.rows, judges=[open_judge(path, self.lm, where) for path in self.judge], output=self.output,
+                rows=self.rows,
+                judges=[open_judge(path, self.lm, where) for path in self.judge],
+                output=self.output,
                 options=SynthesisOptions(**self.more("run")),
                 apart=[row for file in self.apart for row, _ in iter_rows(file)],
-                columns=self.roles(), limit=self.limit, seed=self.seed, limits=self.limits(),
-            )  # fmt: skip
+                columns=self.roles(),
+                limit=self.limit,
+                seed=self.seed,
+                limits=self.limits(),
+            )
             if self.dry_run:
                 show_dry_run(synthesis.plan(), as_json=self.as_json)
                 return

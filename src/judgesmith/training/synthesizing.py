@@ -88,9 +88,12 @@ class Synthesized:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "kept": self.kept, "candidates": self.candidates, "left_out": dict(self.left), "calls": self.calls,
+            "kept": self.kept,
+            "candidates": self.candidates,
+            "left_out": dict(self.left),
+            "calls": self.calls,
             "notes": list(self.notes),
-        }  # fmt: skip
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,10 +145,13 @@ class Synthesis:
         aspects = min(o.aspects, len(self.by_aspect))
         mean = sum(judge.calls_per_row() for judge in self.judges) / len(self.by_aspect)
         return {
-            "inputs": len(documents), "rows held apart": apart, "outputs at most": outputs,
-            "aspects": ", ".join(self.by_aspect), "examples at most": outputs * aspects,
+            "inputs": len(documents),
+            "rows held apart": apart,
+            "outputs at most": outputs,
+            "aspects": ", ".join(self.by_aspect),
+            "examples at most": outputs * aspects,
             "calls to judges at most": math.ceil(outputs * aspects * mean),
-        }  # fmt: skip
+        }
 
     def steps(self) -> int:
         """Examples to be annotated, at most."""
@@ -273,14 +279,25 @@ class Synthesis:
         why = next((v["explanation"] for v in verdicts if v["explanation"]), "")
         return SyntheticRow.model_validate(
             {
-                "id": f"{row.id}|{aspect}", "source": row.source, "output": row.output, "context": row.context,
-                "reference": row.reference, "system": row.system, "doc_id": row.doc_id, "group": row.group,
-                "aspect": aspect, "percent": round(percent, 4),
-                "judge": "+".join(fingerprint(j) for j in self.by_aspect[aspect])[:400], "made": candidate.made,
-                "definition": criterion.definition, "task": known.task, "explanation": why, "errors": errors,
+                "id": f"{row.id}|{aspect}",
+                "source": row.source,
+                "output": row.output,
+                "context": row.context,
+                "reference": row.reference,
+                "system": row.system,
+                "doc_id": row.doc_id,
+                "group": row.group,
+                "aspect": aspect,
+                "percent": round(percent, 4),
+                "judge": "+".join(fingerprint(j) for j in self.by_aspect[aspect])[:400],
+                "made": candidate.made,
+                "definition": criterion.definition,
+                "task": known.task,
+                "explanation": why,
+                "errors": errors,
                 "messages": [*self._prompt(item, known), answer],
             }
-        )  # fmt: skip
+        )
 
     def _prompt(self, item: Item, known: Known) -> list[Message]:
         """A prompt that asks for an answer in the chosen form."""

@@ -72,9 +72,17 @@ class SyntheticRow(BaseModel):
     def row(self, line: int) -> Row:
         """The row, with its score in percent under its aspect."""
         return Row(
-            self.id, self.output, self.source, self.context, self.reference, self.system, self.doc_id or self.id,
-            self.group or self.doc_id or self.id, {self.aspect: self.percent}, line=line,
-        )  # fmt: skip
+            self.id,
+            self.output,
+            self.source,
+            self.context,
+            self.reference,
+            self.system,
+            self.doc_id or self.id,
+            self.group or self.doc_id or self.id,
+            {self.aspect: self.percent},
+            line=line,
+        )
 
 
 def read_synthetic(path: Path) -> list[tuple[SyntheticRow, Row]]:

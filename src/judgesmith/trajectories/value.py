@@ -12,10 +12,21 @@ from typing import Literal
 
 #: Speakers by what logs call them.
 SPEAKERS = {
-    "human": "User", "user": "User", "customer": "User", "assistant": "Assistant", "ai": "Assistant",
-    "gpt": "Assistant", "bot": "Assistant", "model": "Assistant", "chatbot": "Assistant", "agent": "Assistant",
-    "system": "System", "developer": "System", "tool": "Tool", "function": "Tool",
-}  # fmt: skip
+    "human": "User",
+    "user": "User",
+    "customer": "User",
+    "assistant": "Assistant",
+    "ai": "Assistant",
+    "gpt": "Assistant",
+    "bot": "Assistant",
+    "model": "Assistant",
+    "chatbot": "Assistant",
+    "agent": "Assistant",
+    "system": "System",
+    "developer": "System",
+    "tool": "Tool",
+    "function": "Tool",
+}
 #: What stands at the beginning of a turn that is judged instead of the whole, for models and people to read.
 MARK = " (only this turn is judged)"
 #: How a turn begins: "User", "Assistant Ann", "Assistant calls get_weather (2)", "Tool get_weather (error)".

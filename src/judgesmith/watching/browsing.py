@@ -37,38 +37,62 @@ def render(contents: Browsed, target: Path | None = None) -> str:
     def to(at: str, **what: str) -> str:
         return look(at, **what) if live else ""
 
-    counts = {"judges": contents.judges, "labels": contents.labels, "scored files": contents.scored,
-              "studies": contents.studies, "watched judges": contents.watched,
-              "damaged files": contents.damaged}  # fmt: skip
+    counts = {
+        "judges": contents.judges,
+        "labels": contents.labels,
+        "scored files": contents.scored,
+        "studies": contents.studies,
+        "watched judges": contents.watched,
+        "damaged files": contents.damaged,
+    }
     about = ", ".join(f"{name}: {len(several)}" for name, several in counts.items())  # type: ignore[arg-type]
     drawn: dict[str, list[Estimate]] = {}
     for one in contents.judges:
         if not math.isnan(one.agreement()[0]):
             estimate = Estimate(one.path, *one.agreement(), one.agreement("zero_shot")[0])
             drawn.setdefault(_measure(one), []).append(estimate)
-    figures = Figures([
-        (f"{name} of each judge with its interval; ring: zero-shot", forest([("", of)], salt=name))
-        for name, of in drawn.items()
-    ])  # fmt: skip
+    figures = Figures(
+        [
+            (f"{name} of each judge with its interval; ring: zero-shot", forest([("", of)], salt=name))
+            for name, of in drawn.items()
+        ]
+    )
     sections = [
-        Section("Judges", [
-            "Agreement with people on held-out rows as each judge's file says it, by its own objective: numbers of "
-            "different labels or objectives do not compare.", _judges(contents, to), figures if drawn else "",
-        ] if contents.judges else []),
-        Section("Lineage", [
-            "From labels to judge to the files that it scored, by the fingerprint in their rows.",
-            _lineage(contents, to),
-        ] if contents.judges else []),
-        Section("Watched judges", [
-            "The newest run of each history: the same sentinel rows scored again and compared with the baseline.",
-            _watched(contents),
-        ] if contents.watched else []),
+        Section(
+            "Judges",
+            [
+                "Agreement with people on held-out rows as each judge's file says it, by its own objective: numbers of "
+                "different labels or objectives do not compare.",
+                _judges(contents, to),
+                figures if drawn else "",
+            ]
+            if contents.judges
+            else [],
+        ),
+        Section(
+            "Lineage",
+            [
+                "From labels to judge to the files that it scored, by the fingerprint in their rows.",
+                _lineage(contents, to),
+            ]
+            if contents.judges
+            else [],
+        ),
+        Section(
+            "Watched judges",
+            [
+                "The newest run of each history: the same sentinel rows scored again and compared with the baseline.",
+                _watched(contents),
+            ]
+            if contents.watched
+            else [],
+        ),
         Section("Differences", _differences(contents, to)),
         Section("Labels", [_labels(contents, to)]),
         Section("Scored files", [_scored(contents, link, to)]),
         Section("Studies", [part for one in contents.studies for part in _study(one, link)]),
         Section("Damaged files", [[f"{path}: {reason}" for path, reason in contents.damaged]]),
-    ]  # fmt: skip
+    ]
     empty = "There is no saved judge, watched judge, label, scored file or study here."
     some = contents.judges or contents.watched or contents.labels or contents.scored or contents.studies
     title = f"Judges and runs in {contents.folder.resolve().name or '/'}"
@@ -93,13 +117,19 @@ def _judges(contents: Browsed, to: Callable[..., str]) -> Table:
         made.add(
             Cell(one.path, note=one.mark, href=to("judges", a=before.get(one.path, one.path), b=one.path)),
             _told(one.said("program", "kind")),
-            _told(one.said("lm", "model") or "–"), _told(aspect or "–"),
+            _told(one.said("lm", "model") or "–"),
+            _told(aspect or "–"),
             Cell(*one.agreement(), note=_measure(one), title=signature, href=_labels_of(contents, one, to)),
-            one.agreement("zero_shot")[0], cost[0], " + ".join(cost[1:]) if one.said("provenance", "cost") else "–",
+            one.agreement("zero_shot")[0],
+            cost[0],
+            " + ".join(cost[1:]) if one.said("provenance", "cost") else "–",
             moment(_told(one.said("provenance", "created"))),
-            Cell("; ".join(watched), warn=any(line.startswith("alarm") for line in watched),
-                 href="#watched-judges" if watched else ""),
-        )  # fmt: skip
+            Cell(
+                "; ".join(watched),
+                warn=any(line.startswith("alarm") for line in watched),
+                href="#watched-judges" if watched else "",
+            ),
+        )
     return made
 
 
@@ -125,8 +155,12 @@ def _lineage(contents: Browsed, to: Callable[..., str]) -> Table:
 
 
 def _watched(contents: Browsed) -> Table:
-    numbers = (Column("rows scored", "s"), Column("Spearman ρ with people", ".2f"), Column("runs", "d"),
-               Column("alarms", "d"))  # fmt: skip
+    numbers = (
+        Column("rows scored", "s"),
+        Column("Spearman ρ with people", ".2f"),
+        Column("runs", "d"),
+        Column("alarms", "d"),
+    )
     made = Table(["history", "judge", "state", "last run", *numbers])
     known = {one.mark for one in contents.judges}
     for one in contents.watched:
@@ -135,10 +169,15 @@ def _watched(contents: Browsed) -> Table:
         agreed = Cell(a.value, a.low, a.high) if a else None
         state = f"alarm: {'; '.join(last.alarms)}" if last.alarms else one.state
         made.add(
-            one.path, Cell(last.judge, note=last.model, href="#judges" if last.judge in known else ""),
-            Cell(state, warn=bool(last.alarms)), moment(last.time), scored, agreed, len(one.runs),
+            one.path,
+            Cell(last.judge, note=last.model, href="#judges" if last.judge in known else ""),
+            Cell(state, warn=bool(last.alarms)),
+            moment(last.time),
+            scored,
+            agreed,
+            len(one.runs),
             sum(bool(run.alarms) for run in one.runs),
-        )  # fmt: skip
+        )
     return made
 
 
@@ -164,9 +203,13 @@ def _labels(contents: Browsed, to: Callable[..., str]) -> Table:
         judges = [j.path for j in contents.judges if j.said("provenance", "labels", "origin") == Path(one.path).name]
         rated = Cell(sum(bool(said) for *_, said in one.rows), href=to("labels", file=one.path, only="rated"))
         made.add(
-            Cell(one.path, href=to("labels", file=one.path)), one.kind, len(one.rows), rated,
-            ", ".join(f"{name}: {n}" for name, n in counts.items()) or "–", ", ".join(judges) or "–",
-        )  # fmt: skip
+            Cell(one.path, href=to("labels", file=one.path)),
+            one.kind,
+            len(one.rows),
+            rated,
+            ", ".join(f"{name}: {n}" for name, n in counts.items()) or "–",
+            ", ".join(judges) or "–",
+        )
     return made
 
 
@@ -180,11 +223,14 @@ def _scored(contents: Browsed, link: Callable[[str | None], str], to: Callable[.
             return Cell(value, href=to("rows", file=path, **what) if value else "")
 
         made.add(
-            Cell(one.path, href=link(one.page) or to("rows", file=one.path)), rows(one.summary["rows"]),
-            rows(one.summary["failures"], only="failed"), rows(one.summary["mean_score"]["value"], order="low"),
-            rows(one.spearman, order="apart", only="people"), rows(one.both or None, only="people"),
+            Cell(one.path, href=link(one.page) or to("rows", file=one.path)),
+            rows(one.summary["rows"]),
+            rows(one.summary["failures"], only="failed"),
+            rows(one.summary["mean_score"]["value"], order="low"),
+            rows(one.spearman, order="apart", only="people"),
+            rows(one.both or None, only="people"),
             ", ".join(one.judges[:5]) or "–",
-        )  # fmt: skip
+        )
     return made
 
 

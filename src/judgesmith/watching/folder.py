@@ -278,6 +278,8 @@ def _study(path: Path, name: str) -> StudyFolder:
     page = path.parent / "study.html"
     means = {title: tuple(np.mean(of, axis=0).tolist()) for title, of in arms.items()}
     return StudyFolder(
-        Path(name).parent.as_posix(), f"{Path(name).parent.as_posix()}/study.html" if page.exists() else None,
-        {title: (means[title][0], len(of), means[title][1]) for title, of in arms.items()}, failed,
-    )  # fmt: skip
+        Path(name).parent.as_posix(),
+        f"{Path(name).parent.as_posix()}/study.html" if page.exists() else None,
+        {title: (means[title][0], len(of), means[title][1]) for title, of in arms.items()},
+        failed,
+    )

@@ -14,9 +14,18 @@ from ..tables import shortened
 
 #: What of the provenance is compared: how a judge came to be, which changes no verdict.
 HISTORY = (
-    "created", "optimizer", "seed", "labels.origin", "labels.rows", "labels.aspect", "labels.fingerprint",
-    "heldout.signature", "selected.candidate", "cost.calls", "versions",
-)  # fmt: skip
+    "created",
+    "optimizer",
+    "seed",
+    "labels.origin",
+    "labels.rows",
+    "labels.aspect",
+    "labels.fingerprint",
+    "heldout.signature",
+    "selected.candidate",
+    "cost.calls",
+    "versions",
+)
 #: Numbers of a list that are shown one by one.
 _FEW = 8
 

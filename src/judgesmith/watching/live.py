@@ -32,8 +32,10 @@ from .judges import compare_judges, shown
 #: Rows of one look.
 PAGE, MOST = 25, 200
 FILES = {
-    "/": ("live.html", "text/html"), "/page.js": ("live.js", "text/javascript"), "/page.css": ("", "text/css"),
-}  # fmt: skip
+    "/": ("live.html", "text/html"),
+    "/page.js": ("live.js", "text/javascript"),
+    "/page.css": ("", "text/css"),
+}
 #: Figures are drawn with style attributes; their texts are escaped, as all texts of the page are, and no script runs.
 POLICY = {
     "Content-Security-Policy": private.HEADERS["Content-Security-Policy"].replace(
@@ -55,7 +57,7 @@ FILTERS: dict[str, tuple[str, Callable[[Scored], Iterable[Any]]]] = {
     "fail": ("the judge fails it", lambda data: [row.verdict.passed is False for row in data.rows]),
     "pass": ("the judge passes it", lambda data: [row.verdict.passed for row in data.rows]),
     "differ": ("decided differently", lambda data: [] if (side := data.passed()) is None else side.gap == 1),
-}  # fmt: skip
+}
 Entry = TypeVar("Entry", bound=Any)
 
 
@@ -111,14 +113,18 @@ class Live:
         filters = {
             name: f"{FILTERS[name][0]} ({sum(of)})" for name, of in kept.items() if any(of) or name in ("", only)
         }
-        steps = {str(start + step): name for step, name in ((-PAGE, "Previous"), (PAGE, "Next"))
-                 if 0 <= start + step < len(places)}  # fmt: skip
+        steps = {
+            str(start + step): name
+            for step, name in ((-PAGE, "Previous"), (PAGE, "Next"))
+            if 0 <= start + step < len(places)
+        }
         ends = f"{start + 1} to {start + len(made)} of {len(places)}" if made else "none"
         parts = [
             _choices("Rows", filters, only, lambda name: look("rows", **chosen | {"only": name})),
             _choices("Order", ORDERS, order, lambda name: look("rows", **chosen | {"order": name})),
-            Markup("").join(made), _choices(ends, steps, "", lambda name: look("rows", **chosen | {"start": name})),
-        ]  # fmt: skip
+            Markup("").join(made),
+            _choices(ends, steps, "", lambda name: look("rows", **chosen | {"start": name})),
+        ]
         return self._page(path, [Section("Rows", parts)], style=style, notes=data.notes)
 
     def _labels(self, asked: Mapping[str, str]) -> str:

@@ -35,19 +35,28 @@ def render(look: Look, judge: str) -> str:
     moved = _moved(look)
     sections = [
         Section("This run against the baseline", [text, findings_table(run.found)] if run.found else []),
-        Section("Over time", [
-            "A line from top to bottom is a run with an alarm, a dashed one a new baseline.", Figures(figures),
-        ]),
+        Section(
+            "Over time",
+            [
+                "A line from top to bottom is a run with an alarm, a dashed one a new baseline.",
+                Figures(figures),
+            ],
+        ),
         Section("Sentinel rows that moved most", [moved]),
         Section("Runs", [_runs(runs)]),
-    ]  # fmt: skip
+    ]
     about = (
         f"Judge {run.judge}, model {run.model}, {moment(run.time)}, {len(look.runs)} run{'s'[: len(look.runs) != 1]}."
     )
     return render_page(
-        f"{'Alarm' if run.alarms else 'Quiet'}: watching {judge}", sections, lead=summary(look), about=[about],
-        warn=bool(run.alarms), notes=look.notes, style="tr.alarm > * { color: var(--warn); font-weight: 600; }",
-    )  # fmt: skip
+        f"{'Alarm' if run.alarms else 'Quiet'}: watching {judge}",
+        sections,
+        lead=summary(look),
+        about=[about],
+        warn=bool(run.alarms),
+        notes=look.notes,
+        style="tr.alarm > * { color: var(--warn); font-weight: 600; }",
+    )
 
 
 def _runs(runs: Sequence[Run]) -> Table:
@@ -59,11 +68,17 @@ def _runs(runs: Sequence[Run]) -> Table:
         agreed = Cell(a.value, a.low, a.high) if a else None
         state = "baseline" if run.baseline else "alarm" if run.alarms else "quiet" if run.found else ""
         made.add(
-            moment(run.time), run.judge, run.model, len(run.ids), float(np.mean(known)) if known else None,
-            len(run.ids) - len(known), float(np.mean(run.words)) if run.words else None, agreed,
+            moment(run.time),
+            run.judge,
+            run.model,
+            len(run.ids),
+            float(np.mean(known)) if known else None,
+            len(run.ids) - len(known),
+            float(np.mean(run.words)) if run.words else None,
+            agreed,
             ": ".join(filter(None, [state, "; ".join(run.alarms)])),
             kind="alarm" if run.alarms else "",
-        )  # fmt: skip
+        )
     return made
 
 

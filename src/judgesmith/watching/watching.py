@@ -87,20 +87,34 @@ class Look:
         run = self.run
         here = epoch(self.runs, run.judge, run.rows)
         return {
-            "alarm": bool(run.alarms), "alarms": run.alarms, "baseline": run.baseline, "judge": run.judge,
-            "model": run.model, "runs": len(self.runs), "runs_since_baseline": len([r for r in here if not r.baseline]),
-            "threshold": run.threshold, "alpha": self.options.alpha, "looks": self.options.looks,
-            "found": [one.model_dump() for one in run.found], "rows": len(run.ids),
+            "alarm": bool(run.alarms),
+            "alarms": run.alarms,
+            "baseline": run.baseline,
+            "judge": run.judge,
+            "model": run.model,
+            "runs": len(self.runs),
+            "runs_since_baseline": len([r for r in here if not r.baseline]),
+            "threshold": run.threshold,
+            "alpha": self.options.alpha,
+            "looks": self.options.looks,
+            "found": [one.model_dump() for one in run.found],
+            "rows": len(run.ids),
             "failed": sum(score is None for score in run.scores),
-            "agreement": run.agreement and run.agreement.model_dump(), "notes": list(self.notes),
+            "agreement": run.agreement and run.agreement.model_dump(),
+            "notes": list(self.notes),
             "repeats": repeats([one for one in here if one.baseline]),
-        }  # fmt: skip
+        }
 
 
 def look(
-    judge: Judge, sentinels: Sentinels, history: Path, options: WatchOptions, *, restart: bool = False,
+    judge: Judge,
+    sentinels: Sentinels,
+    history: Path,
+    options: WatchOptions,
+    *,
+    restart: bool = False,
     watch: Watch | None = None,
-) -> Look:  # fmt: skip
+) -> Look:
     """Score the sentinels and compare them with the baseline; a history without enough of one gets it now.
 
     The judge's model must answer afresh (`Connection(cache=False)`), or nothing can differ. Raises LabelsError for a
@@ -152,12 +166,16 @@ def _score(judge: Judge, mark: str, sentinels: Sentinels, watch: Watch | None) -
     failed = [(row.id, v.failure) for row, v in zip(sentinels.rows, verdicts, strict=True) if v.failure]
     scores = np.array([verdict.score for verdict in verdicts])
     return Run(
-        time=datetime.now(UTC).isoformat(timespec="seconds"), judge=mark, model=judge.lm.name[:400],
-        rows=sentinels.mark, ids=[row.id[:400] for row in sentinels.rows], scores=finite(scores.tolist()),
+        time=datetime.now(UTC).isoformat(timespec="seconds"),
+        judge=mark,
+        model=judge.lm.name[:400],
+        rows=sentinels.mark,
+        ids=[row.id[:400] for row in sentinels.rows],
+        scores=finite(scores.tolist()),
         words=[_words(verdict) for verdict in verdicts],
         failures={identity[:400]: reason[:2000] for identity, reason in failed[:MOST_REASONS]},
         agreement=_agreement(sentinels, scores),
-    )  # fmt: skip
+    )
 
 
 def _words(verdict: Verdict) -> int:

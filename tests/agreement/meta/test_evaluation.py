@@ -260,9 +260,15 @@ def test_any_small_table_gives_numbers_or_reasons_and_no_warning(rows: list[tupl
         warnings.simplefilter("error")
         try:
             result = meta_evaluate(
-                {"j": predicted}, human, documents=doc, systems=sys, rounds=20, lengths=human, scale=(1, 4),
+                {"j": predicted},
+                human,
+                documents=doc,
+                systems=sys,
+                rounds=20,
+                lengths=human,
+                scale=(1, 4),
                 coefficients=("pearson", "kendall", "q", "acc_eq"),
-            )  # fmt: skip
+            )
         except LabelsError as error:
             assert "nothing to agree with" in str(error) and len(set(human)) == 1
             return

@@ -105,7 +105,7 @@ def test_cards_say_what_the_real_files_hold(card: BenchmarkCard):
 @pytest.mark.parametrize(
     ("name", "place", "expected"),
     table(__file__, "converted"),
-)  # fmt: skip
+)
 def test_a_row_is_converted(name: str, place: int, expected: dict[str, Any], tmp_path: Path):
     assert converted(name, tmp_path)[place] == expected
 

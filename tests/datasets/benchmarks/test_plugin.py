@@ -22,10 +22,18 @@ ROWS = [
     for n in range(8)
 ]
 CARD = BenchmarkCard(
-    name="bench/letters", title="Letters: how polite they are", task="writing", aspects={"tone": (0.0, 7.0)}, rows=8,
-    documents=4, paper="Nobody 2026", paper_url="https://example.org", licence="CC0", licence_note="",
+    name="bench/letters",
+    title="Letters: how polite they are",
+    task="writing",
+    aspects={"tone": (0.0, 7.0)},
+    rows=8,
+    documents=4,
+    paper="Nobody 2026",
+    paper_url="https://example.org",
+    licence="CC0",
+    licence_note="",
     aggregation="pooled",
-)  # fmt: skip
+)
 
 
 @pytest.fixture

@@ -18,15 +18,16 @@ HOSTILE = "</title><script>alert(1)</script> \x1b[31m"
 def analysis(*lines: Line, sizes: tuple[int, ...] = (10, 40)) -> Analysis:
     config: Any = SimpleNamespace(
         baseline="none", train=sizes, study="labels", lm=[HOSTILE], seeds=[0, 1], aspect=HOSTILE, labels="l.csv"
-    )  # fmt: skip
+    )
     return Analysis(config, list(lines), [], notes=[HOSTILE])
 
 
 LINES = (
-    line("none", 0.5, 10, 20), line("none", 0.6, 40, 80),
+    line("none", 0.5, 10, 20),
+    line("none", 0.6, 40, 80),
     line("search", 0.4, 10, 400, gap(-0.1, 0.4)),
     line("search", 1.1, 40, 1600, gap(0.5, 0.004)),
-)  # fmt: skip
+)
 
 
 def test_the_best_line_comes_first_with_its_lead_and_certainty() -> None:

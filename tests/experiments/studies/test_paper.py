@@ -69,14 +69,21 @@ def sets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     folder.mkdir()
     rng = np.random.default_rng(0)
     for name, aspects in (
-        ("topical_chat", ("coherence", "overall")), ("sfres", ("overall",)),
+        ("topical_chat", ("coherence", "overall")),
+        ("sfres", ("overall",)),
         ("newsroom", ("coherence", "fluency", "informativeness", "relevance")),
-    ):  # fmt: skip
+    ):
         rows = [
-            {"id": f"{d}-{s}", "doc_id": str(d), "source": f"Source {d}.", "output": f"Output {d * s} of {name} {s}.",
-             "scores": {a: int(1 + rng.integers(3)) for a in aspects}}
-            for d in range(8) for s in range(4)
-        ]  # fmt: skip
+            {
+                "id": f"{d}-{s}",
+                "doc_id": str(d),
+                "source": f"Source {d}.",
+                "output": f"Output {d * s} of {name} {s}.",
+                "scores": {a: int(1 + rng.integers(3)) for a in aspects},
+            }
+            for d in range(8)
+            for s in range(4)
+        ]
         write(folder / f"{name}.jsonl", rows)
     monkeypatch.setenv("JUDGESMITH_DATA", str(folder))
     return folder
@@ -88,8 +95,19 @@ TWO = ("--column", "SFRES", "--column", "TopicalChat")
 
 def test_our_rows_stand_below_the_published_ones(cli: Any, server: Any, fake: Any, sets: Path, tmp_path: Path) -> None:
     server.answer = fake.judging(lambda ask: len(ask.judged) % 101)
-    asked = ("study", "paper", "active-critic/table-1", "--lm", "openai/fake", "--api-base", server.base,
-             "-o", tmp_path / "out", *TWO, *FAST)  # fmt: skip
+    asked = (
+        "study",
+        "paper",
+        "active-critic/table-1",
+        "--lm",
+        "openai/fake",
+        "--api-base",
+        server.base,
+        "-o",
+        tmp_path / "out",
+        *TWO,
+        *FAST,
+    )
     told = cli(*asked, "--json").told
     assert told["columns"] == ["TopicalChat", "SFRES"]
     rows = [(row["row"], row["ours"]) for row in told["rows"]]
@@ -112,8 +130,21 @@ def test_our_rows_stand_below_the_published_ones(cli: Any, server: Any, fake: An
 
 
 def test_a_dry_run_spends_nothing(cli: Any, server: Any, sets: Path, tmp_path: Path) -> None:
-    told = cli("study", "paper", "active-critic/table-4", *TWO, *FAST, "--arm", "fine+own-criteria",
-               "--api-base", server.base, "-o", tmp_path / "out", "--dry-run", "--json").told  # fmt: skip
+    told = cli(
+        "study",
+        "paper",
+        "active-critic/table-4",
+        *TWO,
+        *FAST,
+        "--arm",
+        "fine+own-criteria",
+        "--api-base",
+        server.base,
+        "-o",
+        tmp_path / "out",
+        "--dry-run",
+        "--json",
+    ).told
     assert {plan["column"] for plan in told["columns"]} == {"SFRES", "TopicalChat"}
     assert [line["arm"] for line in told["columns"][0]["lines"]] == ["fine+own-criteria"]
     assert told["calls"] == sum(plan["calls"] for plan in told["columns"])
@@ -121,8 +152,19 @@ def test_a_dry_run_spends_nothing(cli: Any, server: Any, sets: Path, tmp_path: P
 
 
 def test_one_model_annotates_alone_unless_others_are_named(cli: Any, sets: Path) -> None:
-    asked = ("study", "paper", "openlgauge/table-13", "--column", "coherence", "--lm", "openai/fake",
-             "--train", "4", "--dry-run", "--json")  # fmt: skip
+    asked = (
+        "study",
+        "paper",
+        "openlgauge/table-13",
+        "--column",
+        "coherence",
+        "--lm",
+        "openai/fake",
+        "--train",
+        "4",
+        "--dry-run",
+        "--json",
+    )
     alone = cli(*asked).told
     several = cli(*asked, "--annotator", "openai/a", "--annotator", "openai/b")
     # One call a row, against two annotators and the supervisor; held-out rows are not in the budget of fitting.
@@ -148,9 +190,25 @@ def annotation(ask: Any) -> str:
 
 def test_subsets_come_from_what_each_annotator_said(cli: Any, server: Any, sets: Path, tmp_path: Path) -> None:
     server.answer = annotation
-    asked = ("study", "paper", "openlgauge/figure-8", "--column", "coherence", "--lm", "openai/fake",
-             "--annotator", "openai/fake", "--annotator", "openai/fake@0.7", "--api-base", server.base,
-             "--rows", 12, "-o", tmp_path / "out")  # fmt: skip
+    asked = (
+        "study",
+        "paper",
+        "openlgauge/figure-8",
+        "--column",
+        "coherence",
+        "--lm",
+        "openai/fake",
+        "--annotator",
+        "openai/fake",
+        "--annotator",
+        "openai/fake@0.7",
+        "--api-base",
+        server.base,
+        "--rows",
+        12,
+        "-o",
+        tmp_path / "out",
+    )
     plan = cli(*asked, "--dry-run", "--json")
     assert (plan.code, plan.json["calls"], server.asks) == (0, 24, [])  # no supervisor
     told = cli(*asked, "--json").told
@@ -167,13 +225,30 @@ def test_spans_are_held_against_those_of_people(cli: Any, server: Any, sets: Pat
     server.answer = annotation
     rows, marked = [], []
     for n in range(8):  # people marked the first word in half of the texts, the last one in the others
-        rows.append({"id": f"r{n}", "source": "A box score.", "output": f"Output {n} is fine.", "doc_id": f"r{n}",
-                     "scores": {"accuracy": -float(n % 3)}})  # fmt: skip
+        rows.append(
+            {
+                "id": f"r{n}",
+                "source": "A box score.",
+                "output": f"Output {n} is fine.",
+                "doc_id": f"r{n}",
+                "scores": {"accuracy": -float(n % 3)},
+            }
+        )
         marked.append({"id": f"r{n}", "errors": [{"start": 0, "end": 6} if n % 2 else {"start": 12, "end": 16}]})
     write(sets / "rotowire_accuracy.jsonl", rows)
     write(sets / "rotowire_accuracy.spans.jsonl", marked)
-    told = cli("study", "paper", "openlgauge/table-4", "--lm", "openai/fake", "--api-base", server.base,
-               "-o", tmp_path / "out", "--json").told  # fmt: skip
+    told = cli(
+        "study",
+        "paper",
+        "openlgauge/table-4",
+        "--lm",
+        "openai/fake",
+        "--api-base",
+        server.base,
+        "-o",
+        tmp_path / "out",
+        "--json",
+    ).told
     (ours,) = [row for row in told["rows"] if row["ours"]]
     touching, precision, recall, f1 = ours["values"]["RotoWire"]
     # 4 of 8 marks touch; 6 of 12 characters a pair of texts are right, of 6 + 4 that people marked 6 are found

@@ -42,9 +42,20 @@ def study(cli: Any, server: Any, rows_file: Any, tmp_path: Path) -> Callable[...
     def run(kind: str, *arguments: object, lm: bool = True, fast: bool = True) -> Any:
         model = ("--lm", "openai/fake") if lm else ()
         return cli(
-            "study", kind, labels, *model, "--api-base", server.base, "--scale", 0, 100,
-            "-o", tmp_path / "out", *(FAST if fast else ()), *arguments,
-        )  # fmt: skip
+            "study",
+            kind,
+            labels,
+            *model,
+            "--api-base",
+            server.base,
+            "--scale",
+            0,
+            100,
+            "-o",
+            tmp_path / "out",
+            *(FAST if fast else ()),
+            *arguments,
+        )
 
     return run
 
@@ -63,12 +74,15 @@ ONE = ("--arm", "none", "--seeds", 1, "--variant", "vanilla")
 @pytest.mark.parametrize(
     ("kind", "arguments", "cells"),
     [
-        ("optimizers", ("--seeds", 2, "--arm", "none", "--arm", "labeled-few-shot", "--arm", "random-search+racing"),
-         6),
+        (
+            "optimizers",
+            ("--seeds", 2, "--arm", "none", "--arm", "labeled-few-shot", "--arm", "random-search+racing"),
+            6,
+        ),
         ("labels", ("--seeds", 2, "--arm", "none", "--variant", "vanilla"), 4),  # 10 and all of 16, two seeds
         ("models", ("--seeds", 1, "--lm", "openai/other", "--variant", "vanilla"), 4),  # two models, two arms
     ],
-)  # fmt: skip
+)
 def test_every_kind_leaves_a_whole_folder(
     study: Any, folder: Path, kind: str, arguments: tuple[object, ...], cells: int
 ) -> None:
@@ -135,10 +149,19 @@ def test_the_ablation_has_the_papers_arms(server: Any, fake: Any, study: Any, tm
     arms = [line["arm"] for line in told["lines"]]
     # Table 1, Table 4 (without McS-E is coarse), Figure 2, Figure 3
     assert arms == [
-        "fine", "coarse", "vanilla", "fine+no-task", "fine+own-criteria", "fine+no-os-e", "fine+no-explanations",
-        "coarse+no-explanations", "fine+no-search", "coarse+no-search", "fine+no-search+one-batch",
+        "fine",
+        "coarse",
+        "vanilla",
+        "fine+no-task",
+        "fine+own-criteria",
+        "fine+no-os-e",
+        "fine+no-explanations",
+        "coarse+no-explanations",
+        "fine+no-search",
+        "coarse+no-search",
+        "fine+no-search+one-batch",
         "coarse+no-search+one-batch",
-    ]  # fmt: skip
+    ]
     calls = {line["arm"]: line["calls"] for line in told["lines"]}
     assert calls["fine+no-search"] < calls["fine"]
     assert calls["fine+no-search+one-batch"] < calls["fine+no-search"]
@@ -216,9 +239,23 @@ def test_ctrl_c_keeps_the_finished_cells(
     results = folder / "results.jsonl"
     server.answer = lambda ask: never.wait() if results.exists() else judging(ask)  # the second cell never ends
     started = spawn(
-        "study", "optimizers", rows_file(32), "--lm", "openai/fake", "--api-base", server.base, "--scale", "0", "100",
-        "-o", folder, *FAST, *ONE, "--arm", "labeled-few-shot",
-    )  # fmt: skip
+        "study",
+        "optimizers",
+        rows_file(32),
+        "--lm",
+        "openai/fake",
+        "--api-base",
+        server.base,
+        "--scale",
+        "0",
+        "100",
+        "-o",
+        folder,
+        *FAST,
+        *ONE,
+        "--arm",
+        "labeled-few-shot",
+    )
     until(lambda: results.exists() and any(a.key not in server.answered for a in server.asks[-3:]))
     started.send_signal(signal.SIGINT)
     _, said = started.communicate(timeout=HANG)
@@ -354,8 +391,10 @@ def labels_of(groups: list[int]) -> Labels:
 
 @given(
     groups=st.lists(st.integers(0, 9), min_size=24, max_size=60).filter(lambda g: len(set(g)) > 5),
-    seed=st.integers(0, 50), heldout=st.sampled_from([0.25, 0.5, 8.0]), level=st.sampled_from(["pooled", "sample"]),
-)  # fmt: skip
+    seed=st.integers(0, 50),
+    heldout=st.sampled_from([0.25, 0.5, 8.0]),
+    level=st.sampled_from(["pooled", "sample"]),
+)
 @settings(deadline=None, max_examples=40)
 def test_held_out_groups_are_never_learnt_from(groups: list[int], seed: int, heldout: float, level: Any) -> None:
     labels = labels_of(groups)
@@ -400,10 +439,18 @@ def test_a_dry_run_asks_nothing_and_is_an_upper_bound(study: Any, server: Any, f
 
 def test_flags_win_over_a_file(study: Any, folder: Path, tmp_path: Path, server: Any, cli: Any, rows_file: Any) -> None:
     made = {
-        "labels": str(rows_file(32)), "lm": "openai/fake", "api_base": server.base, "scale": [0, 100], "seeds": [3, 5],
-        "variant": "vanilla", "explain": "before", "reading": "said", "output": str(folder), "baseline": "[red]a|b",
+        "labels": str(rows_file(32)),
+        "lm": "openai/fake",
+        "api_base": server.base,
+        "scale": [0, 100],
+        "seeds": [3, 5],
+        "variant": "vanilla",
+        "explain": "before",
+        "reading": "said",
+        "output": str(folder),
+        "baseline": "[red]a|b",
         "arms": ["none", {"name": "[red]a|b", "optimizer": "labeled-few-shot", "max_demos": 1}],
-    }  # fmt: skip
+    }
     file = tmp_path / "study.yaml"
     file.write_text(yaml.safe_dump(made))
     done = cli("study", "optimizers", "--config", file, "--seeds", "4,", "--max-demos", 3, "--json")
@@ -445,8 +492,12 @@ def test_an_arm_adds_up_its_parts_and_settings_are_kept_as_the_declaration_makes
     made = Arm.of(" fine+no-task+no-explanations+racing+max-demos=6 ", None)
     assert made.name == "fine+no-task+no-explanations+racing+max-demos=6"
     assert made.settings == {
-        "variant": "fine", "use_task": False, "explain": "none", "racing": True, "max_demos": 6,
-    }  # fmt: skip
+        "variant": "fine",
+        "use_task": False,
+        "explain": "none",
+        "racing": True,
+        "max_demos": 6,
+    }
     with pytest.raises(OptionError, match="needs a name"):
         Arm.of({"max_demos": 3}, None)
     given = {"racing": "yes", "variants": "fine,coarse", "objective": "auc"}

@@ -51,9 +51,15 @@ def test_scores_have_no_decision() -> None:
 
 @pytest.mark.parametrize(
     ("names", "cuts", "binary"),
-    [(("a",), (), False), (("a", "b"), (), True), (("a", "a"), (1.0,), True), (("a", "b", "c"), (2.0, 1.0), False),
-     (("a", "b"), (math.nan,), True), (("a", "b", "c"), (1.0, 2.0), True)],
-)  # fmt: skip
+    [
+        (("a",), (), False),
+        (("a", "b"), (), True),
+        (("a", "a"), (1.0,), True),
+        (("a", "b", "c"), (2.0, 1.0), False),
+        (("a", "b"), (math.nan,), True),
+        (("a", "b", "c"), (1.0, 2.0), True),
+    ],
+)
 def test_what_is_no_decision(names: tuple[str, ...], cuts: tuple[float, ...], binary: bool) -> None:
     with pytest.raises(ArtifactError):
         Decision(names, cuts, binary)

@@ -146,8 +146,11 @@ def test_dspys_arguments_mean_what_they_mean_there(
     sizes = {"max_bootstrapped_demos": 2, "max_labeled_demos": 5, "num_candidate_programs": 3}
     _, record = search(labels, **sizes, num_threads=2, max_rounds=2, teacher_settings={"lm": server.lm})
     assert [(c.name, c.demos) for c in record.candidates] == [
-        ("zero-shot", 0), ("labels only", 5), ("bootstrapped", 5), *((f"random {i}", 5) for i in range(3))
-    ]  # fmt: skip
+        ("zero-shot", 0),
+        ("labels only", 5),
+        ("bootstrapped", 5),
+        *((f"random {i}", 5) for i in range(3)),
+    ]
     augmented = [sum(d["augmented"] for d in t.program.predictors()[0].demos) for t in record.tried]
     assert augmented[:3] == [0, 0, 2] and set(augmented[3:]) <= {1, 2}
     _, record = search(labels, **sizes, stop_at_score=299)
@@ -196,10 +199,11 @@ def test_raw_examples_are_taken_with_the_score_on_the_judges_scale(
     server.answer = judging(lambda ask: (human[ask.mark] + len(ask.text) * 7 % 101) / 2)
     student = ActiveCritic("vanilla", explain="before", reading="said", lm=server.lm, scale=Scale(1, 5))
     raw = [
-        dspy.Example(question=row.source, answer=row.output, stars=1 + human[row.id] / 25, id=number)
-        .with_inputs("question", "answer")
+        dspy.Example(question=row.source, answer=row.output, stars=1 + human[row.id] / 25, id=number).with_inputs(
+            "question", "answer"
+        )
         for number, row in enumerate(labels.rows)
-    ]  # fmt: skip
+    ]
     one, other = CorrelationRandomSearch(candidates=2), CorrelationRandomSearch(candidates=2)
     made = one.compile(student, trainset=raw)
     other.compile(student, trainset=examples_of(labels))

@@ -140,12 +140,18 @@ def test_the_fingerprint_tells_weights_apart() -> None:
 @pytest.mark.parametrize(
     "forged",
     [
-        {"criteria": {}}, {"criteria": {"Fluency": 0.0}}, {"criteria": {"Fluency": -0.5, "Truth": 1.0}},
-        {"criteria": {"Fluency": True}}, {"criteria": {"Wit": 1.0}}, {"criteria": {"": 1.0}},
-        {"criteria": {f"c{i}": 1.0 for i in range(65)}}, {"criteria": {"Fluency": 1.0}, "overall": 1.0},
-        {"criteria": {"Fluency": 1.0}, "intercept": 3.0}, {"overall": 0.5},
+        {"criteria": {}},
+        {"criteria": {"Fluency": 0.0}},
+        {"criteria": {"Fluency": -0.5, "Truth": 1.0}},
+        {"criteria": {"Fluency": True}},
+        {"criteria": {"Wit": 1.0}},
+        {"criteria": {"": 1.0}},
+        {"criteria": {f"c{i}": 1.0 for i in range(65)}},
+        {"criteria": {"Fluency": 1.0}, "overall": 1.0},
+        {"criteria": {"Fluency": 1.0}, "intercept": 3.0},
+        {"overall": 0.5},
     ],
-)  # fmt: skip
+)
 def test_forged_weights_are_refused(forged: Any, tmp_path: Path) -> None:
     path = tmp_path / "judge.json"
     critic(None, ALONE).save(path)

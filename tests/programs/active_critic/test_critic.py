@@ -53,19 +53,22 @@ def test_each_variant_makes_its_calls(scripted: Any, variant: str, steps: int) -
     assert verdict.usage.prompt_tokens == 10 * steps
     if variant == "fine":
         assert {n: (c.score, c.explanation) for n, c in verdict.criteria.items()} == {
-            "Fluency": (80.0, "Reads well."), "Truth": (40.0, "One error."),
-        }  # fmt: skip
+            "Fluency": (80.0, "Reads well."),
+            "Truth": (40.0, "One error."),
+        }
         assert "Truth: One error. Score: 40/100" in transport.requests[1].messages[-1]["content"]
 
 
 @pytest.mark.parametrize(
     ("variant", "options", "shown"),
     [
-        ("vanilla", {}, [(False, False)]), ("coarse", {}, [(True, True)]),
+        ("vanilla", {}, [(False, False)]),
+        ("coarse", {}, [(True, True)]),
         ("fine", {}, [(True, True), (True, False)]),  # in the second step the criterion scores stand for them
-        ("coarse", {"use_task": False}, [(False, True)]), ("coarse", {"use_criteria": False}, [(True, False)]),
+        ("coarse", {"use_task": False}, [(False, True)]),
+        ("coarse", {"use_criteria": False}, [(True, False)]),
     ],
-)  # fmt: skip
+)
 def test_which_steps_tell_the_task_and_the_criteria(
     variant: str, options: dict[str, Any], shown: list[tuple[bool, bool]], texts_of: Callable[[Any], str]
 ) -> None:

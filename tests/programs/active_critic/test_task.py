@@ -16,9 +16,12 @@ from judgesmith.signatures.task import DescribeTask, MergeCriteria, MergeDescrip
 from judgesmith.signatures.values import Criterion
 
 STEPS = {
-    "observe": ObserveBatch, "describe": DescribeTask, "propose": ProposeCriteria,
-    "merge descriptions": MergeDescriptions, "merge criteria": MergeCriteria,
-}  # fmt: skip
+    "observe": ObserveBatch,
+    "describe": DescribeTask,
+    "propose": ProposeCriteria,
+    "merge descriptions": MergeDescriptions,
+    "merge criteria": MergeCriteria,
+}
 
 
 def step_of(request: Request) -> str:
@@ -75,10 +78,12 @@ def test_one_batch_needs_no_merging(scripted: Any) -> None:
 def test_batches_are_read_in_order_and_build_on_one_another(scripted: Any) -> None:
     lm, transport = scripted(
         [
-            *batch(1), *batch(2, ["Humour", *FOUR]), (is_step("merge descriptions"), "The merged description."),
+            *batch(1),
+            *batch(2, ["Humour", *FOUR]),
+            (is_step("merge descriptions"), "The merged description."),
             (is_step("merge criteria"), criteria_json("Humour", "Truth", "Coverage", "Style", "Length")),
         ]
-    )  # fmt: skip
+    )
     found = infer(lm, rows(10), batch_size=5)
     assert found.description == "The merged description."
     assert [c.name for c in found.criteria] == ["Humour", "Truth", "Coverage", "Style", "Length"]
@@ -146,9 +151,12 @@ def test_fewer_criteria_than_asked_for_are_said(scripted: Any) -> None:
 @pytest.mark.parametrize("failing", list(STEPS))
 def test_a_step_that_fails_is_a_note_and_the_rest_goes_on(scripted: Any, failing: str) -> None:
     answers = {
-        "observe": "Observation.", "describe": "Description.", "propose": criteria_json(*FOUR),
-        "merge descriptions": "Merged.", "merge criteria": criteria_json(*FOUR),
-    }  # fmt: skip
+        "observe": "Observation.",
+        "describe": "Description.",
+        "propose": criteria_json(*FOUR),
+        "merge descriptions": "Merged.",
+        "merge criteria": criteria_json(*FOUR),
+    }
     failed = []
 
     def answer(request: Request) -> str | Unanswered:

@@ -35,10 +35,12 @@ def test_rouge_by_hand() -> None:
 
 def test_a_row_without_a_reference_has_no_score(metric: Metric) -> None:
     rows: list[Any] = [
-        {"output": "one two three", "reference": "one two three"}, {"output": "one two three"},
-        SimpleNamespace(output="one two three", reference="  "), {"output": "", "reference": "one two three"},
+        {"output": "one two three", "reference": "one two three"},
+        {"output": "one two three"},
+        SimpleNamespace(output="one two three", reference="  "),
+        {"output": "", "reference": "one two three"},
         {"output": "one two three", "references": ["wholly different words", "one two three"], "reference": "z"},
-    ]  # fmt: skip
+    ]
     verdicts = list(metric.score_many(rows))
     assert len(verdicts) == len(rows) and verdicts[0].percent == pytest.approx(100.0)
     assert [v.failure for v in verdicts[1:3]] == ["no reference to compare with"] * 2
@@ -54,9 +56,7 @@ def test_an_unknown_metric_names_the_known_ones() -> None:
 
 def test_options_stand_after_a_colon() -> None:
     metric = reference_metric("metric/bertscore:some/model,layer=9,of=recall")
-    assert metric.chosen.settings() == {
-        "model": "some/model", "of": "recall", "layer": 9, "against": "reference"
-    }  # fmt: skip
+    assert metric.chosen.settings() == {"model": "some/model", "of": "recall", "layer": 9, "against": "reference"}
     assert reference_metric("bertscore:of=recall").chosen.settings()["of"] == "recall"
     assert reference_metric("bertscore:some/model").chosen.settings()["model"] == "some/model"
     with pytest.raises(OptionError, match="has no option 'weight'"):

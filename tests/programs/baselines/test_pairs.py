@@ -179,9 +179,10 @@ def test_documents_are_ranked_apart_and_verdicts_come_in_the_order_of_the_rows(s
     model = Model(sharp)
     lm, _ = scripted(model, logprobs=True)
     rows = [
-        row for group in zip(rows_of("A", [3, 1, 2]), rows_of("B", [1, 2, 3]), rows_of("C", [7, 8, 9]), strict=True)
+        row
+        for group in zip(rows_of("A", [3, 1, 2]), rows_of("B", [1, 2, 3]), rows_of("C", [7, 8, 9]), strict=True)
         for row in group
-    ]  # fmt: skip
+    ]
     done: list[int] = []
     verdicts = list(PairS("fluency", lm=lm).score_many(iter(rows), concurrency=2, progress=done.append))
     assert [v.percent for v in verdicts] == [100, 0, 0, 0, 50, 50, 50, 100, 100]

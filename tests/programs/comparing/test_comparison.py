@@ -96,9 +96,10 @@ def test_probabilities_are_of_the_judged_output_whatever_is_asked_in_which_order
     orders = ["other-first", "output-first"] if order == "both" else [order]
     assert c.usage.calls == len(transport.requests) == len(orders)
     asked = {
-        "better-worse": "Compared with output 1, output 2 is:", "yes-no": "Is output 2 better than output 1?",
+        "better-worse": "Compared with output 1, output 2 is:",
+        "yes-no": "Is output 2 better than output 1?",
         "yes-no-first": "Is output 1 better than output 2?",
-    }[form]  # fmt: skip
+    }[form]
     for request, shown in zip(transport.requests, orders, strict=True):
         assert (request.top_logprobs, request.temperature) == (20, 0.0)
         text = request.messages[-1]["content"]

@@ -102,8 +102,12 @@ def test_what_the_references_depend_on(scripted: Any, tmp_path: Path) -> None:
     lm, _ = scripted(model, logprobs=True)
     scorer(tmp_path, lm).score("D.", "One.", context=None)
     for changed in (
-        {"levels": 3}, {"words": 12}, {"low": "it is gibberish"}, {"aspect": "coherence"}, {"family": "story"},
-    ):  # fmt: skip
+        {"levels": 3},
+        {"words": 12},
+        {"low": "it is gibberish"},
+        {"aspect": "coherence"},
+        {"family": "story"},
+    ):
         model.written, model.order = {}, writing_order(changed.get("levels", 5))  # type: ignore[call-overload]
         scorer(tmp_path, lm, **changed).score("D.", "One.")
         assert model.written["D."] == changed.get("levels", 5)
@@ -121,9 +125,11 @@ def test_the_verdict_says_what_it_beats(scripted: Any, tmp_path: Path) -> None:
     )
     assert isinstance(verdict.details, Vectors)
     assert verdict.to_dict()["details"] == {
-        "levels": [1, 2, 3, 4, 5], "better": [0.9, 0.7, 0.2, 0.1, 0.05], "worse": [0.0, 0.1, 0.2, 0.6, 0.9],
+        "levels": [1, 2, 3, 4, 5],
+        "better": [0.9, 0.7, 0.2, 0.1, 0.05],
+        "worse": [0.0, 0.1, 0.2, 0.6, 0.9],
         "flipped": [],
-    }  # fmt: skip
+    }
     assert verdict.notes == ()
     assert verdict.score == pytest.approx(1 + 4 * verdict.percent / 100)
 
@@ -253,9 +259,13 @@ def test_a_level_left_out_is_noted(scripted: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"levels": 1}, {"family": "poem"}, {"writer": "openai/https://evil.example"},
-     {"criteria": [Criterion("a", "b"), Criterion("c", "d")]}],
-)  # fmt: skip
+    [
+        {"levels": 1},
+        {"family": "poem"},
+        {"writer": "openai/https://evil.example"},
+        {"criteria": [Criterion("a", "b"), Criterion("c", "d")]},
+    ],
+)
 def test_options_that_make_no_sense_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(OptionError):
         PairwiseDirectScorer(**options)
@@ -292,11 +302,15 @@ WRITTEN = "A text of which somebody else is the author, and which is long."
 @pytest.mark.parametrize(
     ("reference", "output", "written", "best"),
     [
-        (GIVEN, "One output.", "", GIVEN), (GIVEN, GIVEN.lower(), WRITTEN, WRITTEN), (None, "One.", WRITTEN, WRITTEN),
-        ("No.", "Too short a reference.", WRITTEN, WRITTEN), (None, GIVEN, GIVEN, None), (GIVEN, GIVEN, "", None),
+        (GIVEN, "One output.", "", GIVEN),
+        (GIVEN, GIVEN.lower(), WRITTEN, WRITTEN),
+        (None, "One.", WRITTEN, WRITTEN),
+        ("No.", "Too short a reference.", WRITTEN, WRITTEN),
+        (None, GIVEN, GIVEN, None),
+        (GIVEN, GIVEN, "", None),
         ("No.", "Yes.", "", "nothing"),
     ],
-)  # fmt: skip
+)
 def test_the_best_output_at_hand_is_never_the_judged_one(
     scripted: Any, tmp_path: Path, reference: str | None, output: str, written: str, best: str | None
 ) -> None:

@@ -18,11 +18,15 @@ ITEM = Item("one", "s", "c")
 KEY = reference_key(ITEM, "fluency", "b" * 12, 3, "test/model")
 SET = ReferenceSet(3, {1: "Bad.", 3: "Good, «gut», 好, \ud800."}, {2: "it is empty (written 3 times)"})
 DAMAGED = (
-    b"no JSON", b"[]", b'{"outputs": {"1": "Bad.", "2": "Good."}}', b'{"outputs": {"one": "Bad."}, "left_out": {}}',
+    b"no JSON",
+    b"[]",
+    b'{"outputs": {"1": "Bad.", "2": "Good."}}',
+    b'{"outputs": {"one": "Bad."}, "left_out": {}}',
     b'{"outputs": {"1": "Bad.", "3": "Good."}, "left_out": {}}',
     b'{"outputs": {"1": "Bad."}, "left_out": {"2": "", "3": ""}}',
-    b'{"outputs": {"1": "Bad.", "2": "Fair.", "3": "Good."}, "left_out": {"3": "both"}}', None,
-)  # fmt: skip
+    b'{"outputs": {"1": "Bad.", "2": "Fair.", "3": "Good."}, "left_out": {"3": "both"}}',
+    None,
+)
 
 
 @pytest.fixture

@@ -109,7 +109,7 @@ def test_length_comes_from_the_target_the_family_or_the_source() -> None:
 @pytest.mark.parametrize(
     ("text", "kept"),
     table(__file__, "synthesis_cases"),
-)  # fmt: skip
+)
 def test_what_wraps_a_text_is_taken_off(text: str, kept: str) -> None:
     assert bare(text) == kept
 
@@ -117,12 +117,16 @@ def test_what_wraps_a_text_is_taken_off(text: str, kept: str) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "empty"), ("...", "empty"), ("the FERRY runs", "same"),
+        ("", "empty"),
+        ("...", "empty"),
+        ("the FERRY runs", "same"),
         ("Here is the summary you asked for. It rains.", "announces"),
-        ("A bridge. This is the worst possible summary.", "announces|speaks"), ("I cannot write this.", "speaks"),
-        ("The text is: " * 9, "repeats"), ("大桥关闭一周，渡轮将照常运行。" * 5, "repeats"),
+        ("A bridge. This is the worst possible summary.", "announces|speaks"),
+        ("I cannot write this.", "speaks"),
+        ("The text is: " * 9, "repeats"),
+        ("大桥关闭一周，渡轮将照常运行。" * 5, "repeats"),
     ],
-)  # fmt: skip
+)
 def test_faults(text: str, why: str) -> None:
     found = fault_of(text, ["The ferry runs.", "Another one."])
     assert found is not None

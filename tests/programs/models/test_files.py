@@ -42,10 +42,15 @@ class Hub:
         wanted = re.search(r"range: bytes=(\d+)-", head, re.IGNORECASE)
         part = body[int(wanted[1]) if wanted else 0 :]
         lines = [
-            f"HTTP/1.1 {206 if wanted else 200} X", f"X-Repo-Commit: {'0' * 40}", f"Content-Length: {len(part)}",
-            f'ETag: "{hashlib.sha256(body).hexdigest()}"', "Connection: close",
-            f"Content-Range: bytes {len(body) - len(part)}-{len(body) - 1}/{len(body)}", "", "",
-        ]  # fmt: skip
+            f"HTTP/1.1 {206 if wanted else 200} X",
+            f"X-Repo-Commit: {'0' * 40}",
+            f"Content-Length: {len(part)}",
+            f'ETag: "{hashlib.sha256(body).hexdigest()}"',
+            "Connection: close",
+            f"Content-Range: bytes {len(body) - len(part)}-{len(body) - 1}/{len(body)}",
+            "",
+            "",
+        ]
         if method == "GET":
             self.requests.append(behaviour)
 
@@ -95,10 +100,16 @@ def catalog(monkeypatch: pytest.MonkeyPatch) -> None:
 def tiny(behaviour: str, *packages: str) -> None:
     """Puts a model into the catalog whose repository behaves like this."""
     model_files.CATALOG["tiny"] = LocalModel(
-        name="tiny", title="", filename="tiny.gguf", licence="CC0-1.0", bytes=len(CONTENT),
-        sha256=hashlib.sha256(CONTENT).hexdigest(), repository=f"acme/{behaviour}", revision="main",
+        name="tiny",
+        title="",
+        filename="tiny.gguf",
+        licence="CC0-1.0",
+        bytes=len(CONTENT),
+        sha256=hashlib.sha256(CONTENT).hexdigest(),
+        repository=f"acme/{behaviour}",
+        revision="main",
         packages=packages or ("acme-absent==1.0",),
-    )  # fmt: skip
+    )
 
 
 # The hub

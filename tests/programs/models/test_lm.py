@@ -214,11 +214,16 @@ def test_who_waits_can_be_cancelled_and_asks_where_the_request_is(serve: MakeSer
 @pytest.mark.parametrize(
     "other",
     [
-        {"max_tokens": 13}, {"temperature": 0.7}, {"top_logprobs": 20}, {"grammar": 'root ::= "4"'},
-        {"schema": {"type": "object"}}, {"sample": 1}, {"messages": [{"role": "system", "content": "row 0"}]},
+        {"max_tokens": 13},
+        {"temperature": 0.7},
+        {"top_logprobs": 20},
+        {"grammar": 'root ::= "4"'},
+        {"schema": {"type": "object"}},
+        {"sample": 1},
+        {"messages": [{"role": "system", "content": "row 0"}]},
     ],
     ids=lambda change: next(iter(change)),
-)  # fmt: skip
+)
 def test_the_key_tells_requests_apart(serve: MakeServer, other: dict[str, Any]) -> None:
     server = serve()
     lm = model(server, cache=True)
@@ -478,9 +483,11 @@ def test_a_probe_that_failed_is_made_again_when_asked_again(serve: MakeServer) -
 
 @pytest.mark.parametrize(
     ("lm", "why"),
-    [*((name, "PROVIDER/MODEL") for name in ("", "  ", "openai/", "/gpt-4o", "/")),
-     *((lm, r"a name or a dspy\.LM object") for lm in (None, 7, object(), ["openai/m"]))],
-)  # fmt: skip
+    [
+        *((name, "PROVIDER/MODEL") for name in ("", "  ", "openai/", "/gpt-4o", "/")),
+        *((lm, r"a name or a dspy\.LM object") for lm in (None, 7, object(), ["openai/m"])),
+    ],
+)
 def test_what_names_no_model_is_refused(lm: Any, why: str) -> None:
     with pytest.raises(OptionError, match=why):
         language_model(lm, connection=Connection(api_base="http://127.0.0.1:1/v1", cache=False))
@@ -488,9 +495,18 @@ def test_what_names_no_model_is_refused(lm: Any, why: str) -> None:
 
 @pytest.mark.parametrize(
     "base",
-    ["127.0.0.1:8000/v1", "localhost", "ftp://host/v1", "http://", "http:///v1", "file:///etc/passwd", "http://h:port/v1",
-     "http://h:99999/v1", "http://[::1/v1"],
-)  # fmt: skip
+    [
+        "127.0.0.1:8000/v1",
+        "localhost",
+        "ftp://host/v1",
+        "http://",
+        "http:///v1",
+        "file:///etc/passwd",
+        "http://h:port/v1",
+        "http://h:99999/v1",
+        "http://[::1/v1",
+    ],
+)
 def test_addresses_that_are_none(base: str) -> None:
     with pytest.raises(OptionError, match=r"for example http://127.0.0.1:8000/v1"):
         model(base)

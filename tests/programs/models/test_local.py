@@ -30,11 +30,15 @@ SLOTS = 2
 @pytest.mark.parametrize(
     ("spec", "why"),
     [
-        ("gguf:", "needs a path"), ("gguf:missing.gguf", "no such file"), ("gguf:.", "cannot be read"),
-        ("gguf:text.gguf", "no GGUF file"), ("gguf:empty.gguf", "no GGUF file"),
-        ("local/nosuch", "The catalog has smollm2-135m"), ("openai/gpt", "local/NAME or gguf:PATH"),
+        ("gguf:", "needs a path"),
+        ("gguf:missing.gguf", "no such file"),
+        ("gguf:.", "cannot be read"),
+        ("gguf:text.gguf", "no GGUF file"),
+        ("gguf:empty.gguf", "no GGUF file"),
+        ("local/nosuch", "The catalog has smollm2-135m"),
+        ("openai/gpt", "local/NAME or gguf:PATH"),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_model_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spec: str, why: str) -> None:
     pytest.importorskip("xllamacpp")
     monkeypatch.chdir(tmp_path)

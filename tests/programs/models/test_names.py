@@ -118,10 +118,15 @@ def network(monkeypatch: pytest.MonkeyPatch, providers: list[str]) -> Network:
         for base in ("API_BASE", "BASE_URL", "API_URL"):
             monkeypatch.delenv(f"{upper}_{base}", raising=False)
     own = {
-        "AWS_ACCESS_KEY_ID": "dummy", "AWS_SECRET_ACCESS_KEY": "dummy", "AWS_SESSION_TOKEN": "dummy",
-        "AWS_REGION_NAME": "us-east-1", "TOGETHERAI_API_KEY": "dummy", "AZURE_API_BASE": f"https://{OWN}",
-        "AZURE_API_VERSION": "2024-02-01", "OLLAMA_HOST": f"http://{OWN}",
-    }  # fmt: skip
+        "AWS_ACCESS_KEY_ID": "dummy",
+        "AWS_SECRET_ACCESS_KEY": "dummy",
+        "AWS_SESSION_TOKEN": "dummy",
+        "AWS_REGION_NAME": "us-east-1",
+        "TOGETHERAI_API_KEY": "dummy",
+        "AZURE_API_BASE": f"https://{OWN}",
+        "AZURE_API_VERSION": "2024-02-01",
+        "OLLAMA_HOST": f"http://{OWN}",
+    }
     for name, value in own.items():
         monkeypatch.setenv(name, value)
     for delay in ("INITIAL_RETRY_DELAY", "MAX_RETRY_DELAY"):

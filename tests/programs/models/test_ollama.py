@@ -68,8 +68,13 @@ class FakeOllama:
             words = f"request ({tokens} tokens) exceeds the available context size ({context} tokens)"
             return Say(400, json.dumps({"error": words}).encode())
         text = '{"digit": 4}' if "format" in body else "4"
-        answer = {"message": {"role": "assistant", "content": text}, "done": True, "done_reason": "stop",
-                  "prompt_eval_count": min(tokens, context), "eval_count": 3}  # fmt: skip
+        answer = {
+            "message": {"role": "assistant", "content": text},
+            "done": True,
+            "done_reason": "stop",
+            "prompt_eval_count": min(tokens, context),
+            "eval_count": 3,
+        }
         if self.new and body.get("logprobs"):
             likely = [{"token": "4", "logprob": -0.1}, {"token": "5", "logprob": -3.0}]
             answer["logprobs"] = [{"token": "4", "logprob": -0.1, "bytes": [52], "top_logprobs": likely}]
@@ -140,9 +145,17 @@ def test_the_request_is_what_ollama_documents(server: FakeOllama) -> None:
     options = {"num_ctx": 4096, "num_predict": 12, "temperature": 0.7, "top_p": 1.0, "seed": 3}
     message = {"role": "user", "content": "x" * 400}
     assert server.asked == [
-        {"model": "llama3.1:8b", "messages": [message], "tools": [], "stream": False, "truncate": False,
-         "logprobs": True, "top_logprobs": 5, "options": options}
-    ]  # fmt: skip
+        {
+            "model": "llama3.1:8b",
+            "messages": [message],
+            "tools": [],
+            "stream": False,
+            "truncate": False,
+            "logprobs": True,
+            "top_logprobs": 5,
+            "options": options,
+        }
+    ]
 
 
 @pytest.mark.parametrize("new", [True, False])
@@ -192,9 +205,13 @@ def test_a_prompt_whose_demonstrations_an_old_server_left_out_is_no_answer(serve
     ],
 )
 def test_failures_are_said_and_tried_again_where_that_can_help(
-    trouble: Say, error: type[Exception], words: str, waits: list[Any], server: FakeOllama,
+    trouble: Say,
+    error: type[Exception],
+    words: str,
+    waits: list[Any],
+    server: FakeOllama,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     asked: list[float | None] = []
     monkeypatch.setattr("judgesmith.programs.models.lm._patience", lambda error, _: asked.append(error.after) or 0.0)
     server.trouble = trouble
@@ -220,10 +237,14 @@ def test_a_pull_counts_all_layers(server: FakeOllama) -> None:
     pull_ollama("ollama_chat/gemma", progress=lambda *step: seen.append(step))
     assert server.pulled == ["gemma"]
     assert seen == [
-        (0, 0, "gemma: pulling manifest"), (0, 100, "gemma: pulling abab"), (40, 100, "gemma: pulling abab"),
-        (100, 100, "gemma: pulling abab"), (120, 120, "gemma: pulling cdcd"),
-        (120, 120, "gemma: verifying sha256 digest"), (120, 120, "gemma: success"),
-    ]  # fmt: skip
+        (0, 0, "gemma: pulling manifest"),
+        (0, 100, "gemma: pulling abab"),
+        (40, 100, "gemma: pulling abab"),
+        (100, 100, "gemma: pulling abab"),
+        (120, 120, "gemma: pulling cdcd"),
+        (120, 120, "gemma: verifying sha256 digest"),
+        (120, 120, "gemma: success"),
+    ]
 
 
 @pytest.mark.parametrize(("name", "why"), [("nosuch", "file does not exist"), ("gemma", "broke off the pull of gemma")])
@@ -283,9 +304,15 @@ def test_no_weights_for_a_name_that_the_store_does_not_have(store: Path, name: s
 
 
 @pytest.mark.parametrize(
-    "manifest", ["", "[]", '{"layers": 3}', '{"layers": [{"mediaType": "application/vnd.ollama.image.model"}]}',
-                 '{"layers": [{"mediaType": "application/vnd.ollama.image.model", "digest": "../../etc/passwd"}]}'],
-)  # fmt: skip
+    "manifest",
+    [
+        "",
+        "[]",
+        '{"layers": 3}',
+        '{"layers": [{"mediaType": "application/vnd.ollama.image.model"}]}',
+        '{"layers": [{"mediaType": "application/vnd.ollama.image.model", "digest": "../../etc/passwd"}]}',
+    ],
+)
 def test_a_manifest_of_another_kind_is_no_model(store: Path, manifest: str) -> None:
     file = store / "manifests" / "registry.ollama.ai" / "library" / "qwen2.5" / "0.5b"
     file.write_text(manifest, encoding="utf-8")

@@ -124,12 +124,18 @@ def test_a_redirect_is_not_followed(serve: MakeServer, status: int) -> None:
 @pytest.mark.parametrize(
     ("value", "seconds"),
     [
-        ("3", 3.0), ("-3", 0.0), ("", None), ("soon", None), ("Wed, 21 Oct 2015 07:28:00 GMT", 30.0),
-        ("Wed, 99 Oct 2015 07:28:00 GMT", None), ("Fri, 31 Dec 99999 23:59:59 GMT", None),
+        ("3", 3.0),
+        ("-3", 0.0),
+        ("", None),
+        ("soon", None),
+        ("Wed, 21 Oct 2015 07:28:00 GMT", 30.0),
+        ("Wed, 99 Oct 2015 07:28:00 GMT", None),
+        ("Fri, 31 Dec 99999 23:59:59 GMT", None),
         ("Mon, 01 Jan 0001 00:00:00 +2359", 0.0),  # long ago
-        ("nan", None), ("9" * 400, math.inf),  # the caller's own bound holds
+        ("nan", None),
+        ("9" * 400, math.inf),  # the caller's own bound holds
     ],
-)  # fmt: skip
+)
 def test_retry_after_values(value: str, seconds: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transport.time, "time", lambda: 1_445_412_450.0)
     assert retry_after({"Retry-After": value}) == retry_after({"retry-after": value}) == seconds
@@ -353,9 +359,14 @@ def test_a_dspy_object_answers_as_text_or_with_log_probabilities() -> None:
 
 @pytest.mark.parametrize(
     ("output", "again"),
-    [(None, False), (7, False), ({"text": 7}, True), ({"text": "4", "logprobs": 7}, False),
-     (RuntimeError("first line\nsecond"), False)],
-)  # fmt: skip
+    [
+        (None, False),
+        (7, False),
+        ({"text": 7}, True),
+        ({"text": "4", "logprobs": 7}, False),
+        (RuntimeError("first line\nsecond"), False),
+    ],
+)
 def test_a_dspy_object_that_raises_or_gives_something_else_fails_this_call(output: Any, again: bool) -> None:
     with pytest.raises(Unanswered, match="first line$" if isinstance(output, Exception) else ".") as caught:
         engine.run(ThroughDSPy(Foreign(output)).send(ASK))

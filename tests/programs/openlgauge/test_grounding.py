@@ -26,7 +26,7 @@ def shown(found: list[Grounded], text: str) -> str | None:
 @pytest.mark.parametrize(
     ("location", "words", "how"),
     table(__file__, "as_models_write"),
-)  # fmt: skip
+)
 def test_words_are_found_as_models_write_them(location: str, words: str | None, how: str | None) -> None:
     found = ground(location, FARM)
     assert (shown(found, FARM), found[0].how if found else None) == (words, how)
@@ -73,16 +73,22 @@ def test_the_threshold_decides_about_changed_words() -> None:
 
 def test_errors_become_spans() -> None:
     errors = [
-        FoundError("the boat", "Which?", 2.0), FoundError("THE LAST BOAT", "It was the third.", 4.0),
-        FoundError(None, "The year is left out.", 3.0), FoundError("a submarine", "Not in the data.", math.nan),
-        FoundError("", "Dull.", 1.0), FoundError("boat", "Repeated.", 1.0),
-    ]  # fmt: skip
+        FoundError("the boat", "Which?", 2.0),
+        FoundError("THE LAST BOAT", "It was the third.", 4.0),
+        FoundError(None, "The year is left out.", 3.0),
+        FoundError("a submarine", "Not in the data.", math.nan),
+        FoundError("", "Dull.", 1.0),
+        FoundError("boat", "Repeated.", 1.0),
+    ]
     spans = ground_errors(errors, SHIPS, "gemma")
     assert [(s.text, s.start, s.end, s.how) for s in spans] == [
-        ("the boat", 20, 28, "exact"), ("The last boat", 55, 68, "normalised"),
-        ("omission", None, None, "omission"), ("a submarine", None, None, "ungrounded"),
-        ("", None, None, "ungrounded"), ("boat", 80, 84, "exact"),
-    ]  # fmt: skip
+        ("the boat", 20, 28, "exact"),
+        ("The last boat", 55, 68, "normalised"),
+        ("omission", None, None, "omission"),
+        ("a submarine", None, None, "ungrounded"),
+        ("", None, None, "ungrounded"),
+        ("boat", 80, 84, "exact"),
+    ]
     assert [s.explanation for s in spans] == [e.explanation for e in errors]
     assert all(s.annotators == ("gemma",) for s in spans)
     assert math.isnan(spans[3].severity)

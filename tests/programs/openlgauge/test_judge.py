@@ -150,8 +150,10 @@ def test_where_all_fail_there_is_no_score(ensemble: Any) -> None:
 
 
 def test_the_supervisor_merges_and_is_held_against_the_reports(ensemble: Any) -> None:
-    merged = "Error 1\nLocation: opened in 1899\nExplanation: the source says 1898\nSeverity: 1\n\n" \
-        "Error 2\nLocation: It made paper\nExplanation: invented by the supervisor\nSeverity: 5"  # fmt: skip
+    merged = (
+        "Error 1\nLocation: opened in 1899\nExplanation: the source says 1898\nSeverity: 1\n\n"
+        "Error 2\nLocation: It made paper\nExplanation: invented by the supervisor\nSeverity: 5"
+    )
     other = said("Poor", ("1899", "the source says 1898, not 1899", 4), TWICE)
     judge, transports = ensemble([said("Fair", YEAR), other], supervisor=merged)
     verdict = judge.score(SOURCE, OUTPUT)

@@ -97,8 +97,10 @@ def test_omissions_are_one_if_the_same_is_missing() -> None:
     }
     merged = merge_errors(reported)
     assert [(e.severity, e.annotators, e.how) for e in merged] == [
-        (3, ("gemma", "qwen"), "omission"), (1, ("llama",), "exact"), (1, ("llama",), "omission"),
-    ]  # fmt: skip
+        (3, ("gemma", "qwen"), "omission"),
+        (1, ("llama",), "exact"),
+        (1, ("llama",), "omission"),
+    ]
 
 
 def test_a_missing_severity_or_explanation_is_no_obstacle() -> None:
@@ -144,8 +146,10 @@ def test_a_models_merge_is_held_against_the_reports(merged: list[Any], checked: 
 
 def test_what_was_invented_gives_way_first() -> None:
     merged = [
-        span("from Malta", "Cyprus.", 5), span("1889", "Wrong year, 1898.", 3), span("twelve monks", "Eleven.", 2),
-    ]  # fmt: skip
+        span("from Malta", "Cyprus.", 5),
+        span("1889", "Wrong year, 1898.", 3),
+        span("twelve monks", "Eleven.", 2),
+    ]
     assert [e.text for e in check_merged(merged, REPORTED, most=2)] == ["1889", "twelve monks"]
 
 

@@ -63,12 +63,29 @@ def test_the_label_is_where_its_probabilities_are_read() -> None:
 @pytest.mark.parametrize(
     ("said", "severity"),
     [
-        ("4", 4), ("4.5", 4.5), ("**4**", 4), ("4.", 4), ("4/5", 4), ("4 out of 5", 4), ("critical", 5),
-        ("Minor, hardly visible", 2), ("4 because 2 of 3 readers are misled", 4),
-        ("", None), ("N/A", None), ("0", None), ("7/5", None), ("8/10", None), ("3-4", None), ("3 or 4", None),
-        ("Minor to Major", None), ("42", None), ("-3", None), ("<1-5>", None), ("9" * 5000, None),
+        ("4", 4),
+        ("4.5", 4.5),
+        ("**4**", 4),
+        ("4.", 4),
+        ("4/5", 4),
+        ("4 out of 5", 4),
+        ("critical", 5),
+        ("Minor, hardly visible", 2),
+        ("4 because 2 of 3 readers are misled", 4),
+        ("", None),
+        ("N/A", None),
+        ("0", None),
+        ("7/5", None),
+        ("8/10", None),
+        ("3-4", None),
+        ("3 or 4", None),
+        ("Minor to Major", None),
+        ("42", None),
+        ("-3", None),
+        ("<1-5>", None),
+        ("9" * 5000, None),
     ],
-)  # fmt: skip
+)
 def test_a_severity_is_read_or_left_out(said: str, severity: float | None) -> None:
     (error,) = read_annotation(f"Error 1\nLocation: a\nExplanation: b\nSeverity: {said}\n\nOverall: Poor").errors
     assert math.isnan(error.severity) if severity is None else error.severity == severity
@@ -91,8 +108,20 @@ def test_the_most_severe_errors_are_kept_in_their_order() -> None:
 #: Answers to be mutated: the cases themselves.
 ANSWERS = st.sampled_from([case["answer"] for case in CASES])
 MARKS = [
-    "Location:", "Severity: ", "\nOverall: ", "Good", "\n\n", '"', "“", "```", "<think>", "</think>", "|", "{", "…",
-]  # fmt: skip
+    "Location:",
+    "Severity: ",
+    "\nOverall: ",
+    "Good",
+    "\n\n",
+    '"',
+    "“",
+    "```",
+    "<think>",
+    "</think>",
+    "|",
+    "{",
+    "…",
+]
 PIECES = st.one_of(st.text(max_size=8), st.sampled_from(MARKS))
 
 

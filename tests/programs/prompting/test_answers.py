@@ -136,7 +136,9 @@ def test_read_overall_uses_the_expectation_where_enough_probability_is_on_digits
 @pytest.mark.parametrize(
     "reply",
     [
-        Reply("Score: 4"), Reply("Score: 4", ()), digits("Score: 4.5", "4.5", {"4.5": 1.0}, before=("Score: ",)),
+        Reply("Score: 4"),
+        Reply("Score: 4", ()),
+        digits("Score: 4.5", "4.5", {"4.5": 1.0}, before=("Score: ",)),
         digits("Score: 4.5", "4", {"4": 1.0}, before=("Score: ",)),
         digits("Score: 42", "4", {"4": 1.0}, before=("Score: ",)),
         digits("Score: 42", "42", {"42": 0.6, "4": 0.4}, before=("Score: ",)),
@@ -144,7 +146,7 @@ def test_read_overall_uses_the_expectation_where_enough_probability_is_on_digits
         Reply("Score: 4", (TokenChoice("Score: ", ()), TokenChoice("4", ()))),
     ],
     ids=["none", "empty", "4.5 in one", "4.5 in two", "42 in two", "42 in one", "no digit", "no alternatives"],
-)  # fmt: skip
+)
 def test_without_a_single_digit_token_there_is_no_expectation(reply: Reply) -> None:
     mean, mass = expectation(reply, 7, FIVE)
     assert math.isnan(mean)
@@ -298,9 +300,24 @@ def test_at_most_so_many_are_kept_and_they_are_short_and_without_markup() -> Non
 # Whatever a model writes
 
 PIECES = [
-    *"0123456789", *" \n\t:.,/%-–*_`\"'{}[]()<>+#|=", "Score", "Rating: ", "Explanation: ", "Overall ", "out of ",
-    "on a scale of 1 to ", "Fluency", "Coverage: ", '{"name": ', "²", "٤", "①", "\u00a0", "\x00", "🙂",
-]  # fmt: skip
+    *"0123456789",
+    *" \n\t:.,/%-–*_`\"'{}[]()<>+#|=",
+    "Score",
+    "Rating: ",
+    "Explanation: ",
+    "Overall ",
+    "out of ",
+    "on a scale of 1 to ",
+    "Fluency",
+    "Coverage: ",
+    '{"name": ',
+    "²",
+    "٤",
+    "①",
+    "\u00a0",
+    "\x00",
+    "🙂",
+]
 FRAGMENTS = st.lists(st.sampled_from(PIECES), max_size=30).map("".join)
 ANSWERS = st.one_of(FRAGMENTS, st.text(max_size=60), st.floats().map("Score: {}".format), st.integers().map(str))
 

@@ -92,13 +92,17 @@ def test_a_score_is_the_heads_on_its_scale(head: LinearHead, percents: list[floa
 @pytest.mark.parametrize(
     ("given", "name", "error", "words"),
     [
-        ({"model": "f" * 64}, "test/model", ModelError,
-         r"another model \(its SHA-256 begins ffffffffffff\).*--reader .*compile"),
+        (
+            {"model": "f" * 64},
+            "test/model",
+            ModelError,
+            r"another model \(its SHA-256 begins ffffffffffff\).*--reader .*compile",
+        ),
         ({"reader": "openai/gpt-4o"}, "test/model", OptionError, "local/NAME, gguf:PATH, or ollama/NAME"),
         ({}, "openai/other", ModelError, "--reader local/"),
         ({}, "ollama_chat/llama3", ModelError, "--reader ollama/llama3"),
     ],
-)  # fmt: skip
+)
 def test_a_model_that_cannot_read_the_rows_is_refused(
     given: dict[str, Any], name: str, error: type[Exception], words: str, scripted: MakeScripted
 ) -> None:
@@ -131,17 +135,28 @@ WORDY = LinearHead(50.0, {"assistant.mean": (-3.0, 5.0), "surface.words": (1.0, 
 @pytest.mark.parametrize(
     ("head", "row", "said"),
     [  # -15 for words that are 3 nats less expected, -5 for a score of 60, +6 for a length of log 5
-        (WORDY, 2, "below a typical output. Against it: its words are less expected than usual; the model itself, "
-                   "asked for a score, gives less than usual. In its favour: it is longer than usual. Least expected "
-                   "words: “x1”, “x2”, “x3”."),
-        (WORDY, 0, "above a typical output. In its favour: its words are more expected than usual; it is longer than "
-                   "usual. Against it: the model itself, asked for a score, gives less than usual."),
+        (
+            WORDY,
+            2,
+            "below a typical output. Against it: its words are less expected than usual; the model itself, "
+            "asked for a score, gives less than usual. In its favour: it is longer than usual. Least expected "
+            "words: “x1”, “x2”, “x3”.",
+        ),
+        (
+            WORDY,
+            0,
+            "above a typical output. In its favour: its words are more expected than usual; it is longer than "
+            "usual. Against it: the model itself, asked for a score, gives less than usual.",
+        ),
         (LinearHead(50.0, {"assistant.mean": (-6.0, 5.0), **USUAL}), 2, "about the same as a typical output."),
         # what speaks for an output is not named
-        (LinearHead(50.0, {"assistant.mean": (-3.0, -5.0), **USUAL}), 2,
-         "above a typical output. In its favour: its words are less expected than usual."),
+        (
+            LinearHead(50.0, {"assistant.mean": (-3.0, -5.0), **USUAL}),
+            2,
+            "above a typical output. In its favour: its words are less expected than usual.",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_moved_a_score_is_said_in_words(head: LinearHead, row: int, said: str, lm: LanguageModel) -> None:
     (verdict,) = fitted(head, lm=lm).score_many(ROWS[row : row + 1])
     assert verdict.explanation == f"Scored {said}"
@@ -152,9 +167,11 @@ def test_readings_of_one_thing_are_one_reason_and_every_reading_has_words() -> N
     added, above = (dict(zip(names, of, strict=False)) for of in ((-9.0, 5.0, 8.0, -2.0, -3.0), (-1.0, 1.0, 2.0, -1.0)))
     found = saying.reasons(added, above)
     assert [(reason.points, reason.words) for reason in found] == [
-        (8.0, "its in is higher than usual"), (-4.0, "its words are less expected than usual"),
-        (-3.0, "as a whole it resembles outputs that people rated badly"), (-2.0, "its gpt4 is lower than usual"),
-    ]  # fmt: skip
+        (8.0, "its in is higher than usual"),
+        (-4.0, "its words are less expected than usual"),
+        (-3.0, "as a whole it resembles outputs that people rated badly"),
+        (-2.0, "its gpt4 is lower than usual"),
+    ]
 
 
 def test_words_are_whole_and_graded_by_their_least_expected_part() -> None:
@@ -163,8 +180,12 @@ def test_words_are_whole_and_graded_by_their_least_expected_part() -> None:
     row = kinds.RowReadings({}, {}, TokenReading(logp, logp, logp, ends))
     shades = saying.shades(row.surprise(text), (1.5, 4.0, 6.0))
     assert [(text[a:b], grade) for a, b, grade in shades] == [
-        ("re-do", 3), ("it", 1), ("naïve", 1), ("東京", 2), ("x", 3),
-    ]  # fmt: skip
+        ("re-do", 3),
+        ("it", 1),
+        ("naïve", 1),
+        ("東京", 2),
+        ("x", 3),
+    ]
 
 
 def test_a_row_that_cannot_be_read_is_a_failed_verdict(

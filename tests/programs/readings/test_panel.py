@@ -22,9 +22,7 @@ def test_one_pass_gives_everything() -> None:
     assert reader.reads == 1
     assert {"assistant.mean", "surface.words"} <= set(row.numbers)
     assert set(row.states) == {"assistant.mean5", "assistant.mean6", "assistant.mean7"}
-    for bare in (
-        read_row(reader, TEXT, layers=0, counted=False), read_row(stateless, TEXT, layers=3, counted=False)
-    ):  # fmt: skip
+    for bare in (read_row(reader, TEXT, layers=0, counted=False), read_row(stateless, TEXT, layers=3, counted=False)):
         assert bare.states == {} and all(name.startswith("assistant.") for name in bare.numbers)
 
 

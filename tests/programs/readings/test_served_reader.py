@@ -42,8 +42,10 @@ def test_a_row_cannot_spell_a_mark(server: Server, mark: str) -> None:
     [
         (Say(status=400, body=b'{"error": "echo is not supported"}'), ModelError, "echo is not supported"),
         (Say(status=404, body=b"{}"), ModelError, "refuses what readings need"),
-        (Say(status=500, body=b"{}"), CallError, "HTTP 500"), (Say(status=429, body=b"{}"), CallError, "HTTP 429"),
-        (Say(body=b"garbage"), CallError, "no JSON"), (Say(body=b"[]"), CallError, "no choices"),
+        (Say(status=500, body=b"{}"), CallError, "HTTP 500"),
+        (Say(status=429, body=b"{}"), CallError, "HTTP 429"),
+        (Say(body=b"garbage"), CallError, "no JSON"),
+        (Say(body=b"[]"), CallError, "no choices"),
         (Say(body=b"{}"), CallError, "no choices"),
         (Say(body=b'{"choices": [{"text": "4"}]}'), ModelError, "does not echo"),
         (
@@ -51,9 +53,10 @@ def test_a_row_cannot_spell_a_mark(server: Server, mark: str) -> None:
             ModelError,
             "no token",
         ),
-        (Say(hang_up=True), CallError, "did not answer"), (Say(cut=10), CallError, "did not answer"),
+        (Say(hang_up=True), CallError, "did not answer"),
+        (Say(cut=10), CallError, "did not answer"),
     ],
-)  # fmt: skip
+)
 def test_a_server_that_cannot_is_named(serve: MakeServer, say: Say, error: type[JudgesmithError], says: str) -> None:
     reader = ServedReader(serve(say).base, "m")
     with pytest.raises(error, match=says):

@@ -34,9 +34,11 @@ from .intervals import Cell, bound
 
 #: Measures of decisions alone.
 OF_PLACES = {
-    "kappa": kappa_when_drawn, "accuracy": accuracy_when_drawn, "balanced-accuracy": balanced_when_drawn,
+    "kappa": kappa_when_drawn,
+    "accuracy": accuracy_when_drawn,
+    "balanced-accuracy": balanced_when_drawn,
     "f1": f1_when_drawn,
-}  # fmt: skip
+}
 #: Human ratings of more different values are no categories.
 MOST_CATEGORIES = 20
 

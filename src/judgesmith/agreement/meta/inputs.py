@@ -15,9 +15,19 @@ from ..correlation import LARGEST, PARTS, Codes, Level, Vector, flat, id_codes
 
 LEVELS: tuple[Level, ...] = ("pooled", "sample", "system")
 Named = Literal[
-    "pearson", "spearman", "kendall", "q", "acc_eq", "acc_eq_cross", "kappa", "accuracy",
-    "balanced-accuracy", "f1", "auc", "pairwise",
-]  # fmt: skip
+    "pearson",
+    "spearman",
+    "kendall",
+    "q",
+    "acc_eq",
+    "acc_eq_cross",
+    "kappa",
+    "accuracy",
+    "balanced-accuracy",
+    "f1",
+    "auc",
+    "pairwise",
+]
 ComparedBy = Literal["pearson", "spearman", "kendall", "q"]
 COEFFICIENTS: tuple[str, ...] = get_args(Named)
 #: Those of categories, of pass and fail, and of preferences; the level that each is of, and those that each kind of
@@ -25,9 +35,10 @@ COEFFICIENTS: tuple[str, ...] = get_args(Named)
 DECIDED = ("kappa", "accuracy", "balanced-accuracy", "f1", "auc", "pairwise")
 LEVEL_OF: dict[str, Level] = {name: "sample" if name == "pairwise" else "pooled" for name in DECIDED}
 OF_KIND = {
-    "category": ("kappa", "accuracy"), "binary": ("accuracy", "balanced-accuracy", "f1", "auc"),
+    "category": ("kappa", "accuracy"),
+    "binary": ("accuracy", "balanced-accuracy", "f1", "auc"),
     "preference": ("pairwise",),
-}  # fmt: skip
+}
 AVERAGE = "average"
 LEAST_ROWS = 4  # fewer rows have no agreement worth a number
 MANY, FEWER = 20_000, 200  # more rows than `MANY` are resampled only `FEWER` times

@@ -76,10 +76,13 @@ class Student:
             self.model = peft.get_peft_model(
                 self._weights.model.to(self.device),
                 peft.LoraConfig(
-                    r=shape.rank, lora_alpha=shape.alpha, lora_dropout=shape.dropout, target_modules="all-linear",
+                    r=shape.rank,
+                    lora_alpha=shape.alpha,
+                    lora_dropout=shape.dropout,
+                    target_modules="all-linear",
                     task_type="CAUSAL_LM",
                 ),
-            )  # fmt: skip
+            )
         self._plain = self.model.get_base_model()
         self._opening, digits = self._answers()
         self._digits = torch.tensor(digits, device=self.device)
