@@ -3,13 +3,23 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test test-slow test-all test-train lint docs tutorials clean
+.PHONY: demo constraints test test-slow test-all test-train lint docs tutorials clean
 
-$(BIN)/judgesmith: pyproject.toml
+# Every version is pinned by a file that `make constraints` writes, so that a new release of a tool breaks nobody's first
+# minutes. `make test CONSTRAINTS=` takes the newest of everything.
+CONSTRAINTS ?= tests/constraints.txt
+PINNED = $(if $(CONSTRAINTS),-c $(CONSTRAINTS))
+
+$(BIN)/judgesmith: pyproject.toml $(CONSTRAINTS)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet -e '.[local,dev]'
+	$(BIN)/python -m pip install --quiet $(PINNED) -e '.[local,dev]'
 	@touch $(BIN)/judgesmith
+
+constraints: $(BIN)/judgesmith
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-annotate --no-emit-index-url --no-emit-find-links \
+		--custom-compile-command 'make constraints' --extra local --extra dev --extra docs pyproject.toml -o tests/constraints.txt
 
 # A judge is compiled from labelled examples by a small model inside the process (about 0.5 GB to fetch, once).
 demo: $(BIN)/judgesmith
@@ -20,31 +30,33 @@ demo: $(BIN)/judgesmith
 PYTEST = PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadgroup
 
 # What to run while working: everything but the tests that start processes, wait or train.
-test: lint
+test: $(BIN)/judgesmith
 	$(PYTEST) -m "not slow"
 
 test-slow: $(BIN)/judgesmith
 	$(PYTEST) -m slow
 
-test-all: test test-slow
+test-all: lint test test-slow
 
 # Training needs torch (about 1 GB), which the other tests do without. These folders hold its tests.
 test-train: $(BIN)/judgesmith
-	$(BIN)/python -m pip install --quiet -e '.[local,train,dev]'
+	$(BIN)/python -m pip install --quiet $(PINNED) -e '.[local,train,dev]'
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/training tests/programs/readings/test_torch_reader.py tests/programs/baselines
 
-# Formatting, spelling, phrases, tables of results and types. The linters read only what git tracks.
+# Formatting, spelling, phrases, tables of results, and types. The linters read only what Git tracks.
+LISTED = git ls-files -z
+
 lint: $(BIN)/judgesmith
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	git ls-files -z | grep -zv '^src/judgesmith/[a-z]*$$' | xargs -0 $(BIN)/codespell
+	$(LISTED) '*.py' '*.pyi' '*.ipynb' | xargs -0 $(BIN)/ruff check
+	$(LISTED) '*.py' '*.pyi' '*.ipynb' | xargs -0 $(BIN)/ruff format --check
+	$(LISTED) | xargs -0 $(BIN)/codespell
 	$(BIN)/python docs/words.py
 	$(BIN)/python docs/tables.py --check
 	MYPYPATH=src $(BIN)/mypy -p judgesmith
 
 # The site, into build/site; a link that leads nowhere is an error.
 docs: $(BIN)/judgesmith
-	$(BIN)/python -m pip install --quiet -e '.[docs]'
+	$(BIN)/python -m pip install --quiet $(PINNED) -e '.[docs]'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet -f docs/mkdocs.yml
 
 # Each tutorial in a fresh environment with only what it says to install; pip's cache makes that quick.

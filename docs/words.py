@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import yaml
+from tracked import tracked
 
 ROOT = Path(__file__).resolve().parents[1]
 #: The style page quotes what it forbids.
@@ -34,15 +35,13 @@ _BETWEEN = {tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
 
 
 def pages() -> list[Path]:
-    """Every page of the repository, in order, but for the style page and what is built or installed."""
-    result = (path.relative_to(ROOT) for path in ROOT.rglob("*.md"))
-    kept = (path for path in result if not any(part == "build" or part.startswith(".") for part in path.parts[:-1]))
-    return sorted(ROOT / path for path in kept if ROOT / path != STYLE)
+    """List every page of the repository but the style page."""
+    return [path for path in tracked(".md") if path != STYLE]
 
 
 def sources() -> list[Path]:
-    """Every Python file whose words are checked."""
-    return sorted(path for room in CODE for path in (ROOT / room).rglob("*.py"))
+    """List every Python file whose words are checked."""
+    return [path for path in tracked(".py") if path.relative_to(ROOT).parts[0] in CODE]
 
 
 def wrong(text: str, phrases: Mapping[str, str] = PHRASES | IN_PAGES) -> Iterator[tuple[int, str, str]]:

@@ -19,6 +19,7 @@ import pytest
 import typer
 from loopback import Server
 from scripts import script
+from tracked import tracked
 
 from judgesmith.cli import main as command_line
 from judgesmith.errors import JudgesmithError
@@ -28,11 +29,7 @@ TUTORIALS = ROOT / "docs/pages/tutorials"
 tutorials = script("tutorials")
 EXTRAS = set(tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"])
 #: Pages with commands that need a model, a machine or a data set which is not here.
-READ = sorted(
-    path
-    for path in [*ROOT.glob("*.md"), *ROOT.glob("*/*.md"), *(ROOT / "docs/pages").rglob("*.md")]
-    if "$ judgesmith " in path.read_text(encoding="utf-8")
-)
+READ = [path for path in tracked(".md") if "$ judgesmith " in path.read_text(encoding="utf-8")]
 
 
 @pytest.fixture
