@@ -50,6 +50,7 @@ PRODUCT = {
 }
 APART = {
     "adapters": set(),
+    "engines": {"scoring"},
     "labelling": {"evaluating", "reports"},
     "mlflow": set(),
     "queues": set(),

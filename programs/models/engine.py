@@ -12,6 +12,7 @@ import atexit
 import contextlib
 import gc
 import os
+import selectors
 import threading
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Coroutine, Generator, Iterable, Iterator
@@ -58,6 +59,11 @@ def _close() -> None:
 def _after_fork() -> None:
     # The loop's thread, and whoever held the lock, exist in the parent only.
     global _lock, _loop, _thread
+    if hasattr(_loop, "_selector"):
+        # Both processes share the kernel's list of sockets to watch: when the copies of the parent's connections end
+        # here, they must not take the parent's off it, nor complain of not having been closed.
+        _loop._selector = selectors.SelectSelector()  # type: ignore[union-attr]
+        _loop.set_exception_handler(lambda *_: None)  # type: ignore[union-attr]
     _lock, _loop, _thread = threading.RLock(), None, None
     _closers.clear()
 

@@ -11,6 +11,7 @@ from .agreement.metric import Agreement as Agreement
 from .agreement.replacement import way_to_rater as way_to_rater
 from .datasets.loading import read_labels as read_labels
 from .datasets.records import Labels as Labels
+from .engines.batches import BatchScorer as BatchScorer
 from .errors import ArtifactError as ArtifactError
 from .errors import BudgetError as BudgetError
 from .errors import CallError as CallError

@@ -163,7 +163,11 @@ def fetching(what: str) -> Iterator[Callable[[int, int, str], None]]:
 
 def open_judge(path: Path, lm: str | None, where: Connection | None = None) -> Judge:
     """A saved judge with the model it was compiled with, or another; a local model is fetched where it is missing."""
-    read = artifact.read(path)
+    return open_artifact(artifact.read(path), path, lm, where)
+
+
+def open_artifact(read: artifact.Artifact, path: Path, lm: str | None, where: Connection | None = None) -> Judge:
+    """`open_judge` for a file that was read. path: where it stood."""
     judge = artifact.build(read)  # the whole file is checked before a model is opened for it
     name = lm or artifact.model_of(read, where)
     artifact.connect(judge, where)

@@ -1,0 +1,215 @@
+"""A saved judge for engines that hand over rows in batches: Ray Data, Spark, Dask, `datasets`, Daft, Polars, pandas."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from ..datasets.records import ROLES, Columns
+from ..errors import ArtifactError, LabelsError, OptionError
+from ..optimizers.examples import numbers_of
+from ..programs import artifact
+from ..programs.artifact import Artifact
+from ..programs.judge import Judge
+from ..programs.models.lm import Connection
+from ..running.opening import open_artifact, quiet
+from ..running.plain import json_text
+from ..signatures.values import Item, Verdict
+
+#: What a batch gets beside its own columns; `name` and an underscore stand before each.
+COLUMNS: Mapping[str, pa.DataType] = {
+    "score": pa.float64(),
+    "explanation": pa.string(),
+    "failure": pa.string(),
+    "verdict": pa.string(),
+}
+#: The batch in messages.
+BATCH = "the batch"
+Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class BatchScorer:
+    """A saved judge as a function from a batch of rows to the same batch with verdicts, for any engine that calls one.
+
+    `scorer = BatchScorer("judge.json", lm=…, connection=…)`; `scorer(batch)` has the columns `judge_score` (null where
+    there is none), `judge_explanation`, `judge_failure` (why there is no score) and `judge_verdict` (all of the
+    verdict, as JSON) behind the batch's own, which stay as they are.
+
+    A batch is an Arrow table or record batch, a DataFrame of pandas or Polars, or a mapping of columns (which gets
+    lists). The scorer can be pickled and holds the judge itself, so that no other machine needs the file; each process
+    opens its model once, when it first judges. Where the file is there, too, and is another judge by then, the call
+    raises ArtifactError. An `api_key` of the connection travels with the scorer; keys of the environment do not.
+
+    Raises ArtifactError for a file that is no judge, OptionError for a judge that ranks whole documents.
+    """
+
+    judge: str | Path
+    lm: str | None = None
+    """Another model than the judge was compiled with: a name."""
+    connection: Connection | None = None
+    """How the model is reached; its limits are of each process."""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """Role -> column, for roles that columns of the batch do not show by their names or the judge's labels had not."""
+    name: str = "judge"
+    """How the new columns begin."""
+    explain: bool = False
+    """Have the model write why each output got its score: one more call a row."""
+    fingerprint: str = field(init=False)
+    """Of the judge, as its file has it."""
+    content: str = field(init=False, repr=False)
+    """The judge as JSON."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.lm, str | None):
+            raise OptionError(f"a BatchScorer takes the name of a model, which it opens in each process; got {self.lm}")
+        read = artifact.read(self.judge)
+        judge = artifact.build(read)
+        if judge.whole_documents:
+            raise OptionError(f"a {judge.kind} judge ranks the outputs of a document; use `judgesmith score`")
+        object.__setattr__(self, "columns", dict(self.columns))
+        object.__setattr__(self, "fingerprint", artifact.digest(artifact.identity_of(read)))
+        object.__setattr__(self, "content", json.dumps(read.to_dict(), sort_keys=True))
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The new columns, as Arrow's types."""
+        return pa.schema([(f"{self.name}_{column}", kind) for column, kind in COLUMNS.items()])
+
+    def __call__(self, batch: Any) -> Any:
+        """Return the batch with the judge's columns. Raises OptionError for what is no batch, LabelsError for one
+        without a column to judge, ModelError where the model cannot be used."""
+        rows, names = _rows_of(batch)
+        if taken := sorted(set(names) & set(self.schema.names)):
+            raise OptionError(f"{BATCH} has a column {taken[0]!r} already; give the scorer another name=")
+        return _with_columns(batch, self.judged(rows, names))
+
+    def judged(self, rows: Sequence[Record], names: Sequence[str]) -> dict[str, pa.Array]:
+        """Return the new columns for records with columns of these names."""
+        verdicts = list(self.verdicts(rows, names)) if rows else []
+        values = {
+            "score": [verdict.score for verdict in verdicts],
+            "explanation": [_text(verdict.explanation) for verdict in verdicts],
+            "failure": [_text(verdict.failure) for verdict in verdicts],
+            "verdict": [_text(json_text(verdict.to_dict())) for verdict in verdicts],
+        }
+        return {f"{self.name}_{n}": pa.array(values[n], kind, from_pandas=True) for n, kind in COLUMNS.items()}
+
+    def verdicts(self, rows: Iterable[Record], names: Sequence[str]) -> Iterator[Verdict]:
+        """Yield the verdict on each record, in order. A record that cannot be read has no score, and its failure says
+        why; the others are judged."""
+        judge = self.opened()
+        columns = Columns.find(list(names), BATCH, chosen=self._roles(names), scores_needed=False)
+        unread: dict[int, str] = {}
+
+        def items() -> Iterator[Item]:
+            for number, record in enumerate(rows, 1):
+                try:
+                    row, _ = columns.row(record, number)
+                    numbers_of(judge, row, BATCH)
+                    yield Item.of(row)
+                except LabelsError as error:
+                    unread[number] = str(error)
+                    yield Item("")  # judged without a call
+
+        for number, verdict in enumerate(judge.score_many(items(), progress=False), 1):
+            yield Verdict.failed(unread[number]) if number in unread else verdict
+
+    def opened(self) -> Judge:
+        """Return the judge of this process. Raises ArtifactError where its file has changed."""
+        with _opening:
+            return _opened(str(self.judge), self.content, self.lm, self.connection, self.explain)
+
+    def _roles(self, names: Sequence[str]) -> dict[str, str]:
+        """The columns that the judge's labels had, where the batch has them, and those that were chosen."""
+        labels = json.loads(self.content)["provenance"].get("labels") or {}
+        known = {role: name for role, name in (labels.get("columns") or {}).items() if role in ROLES and name in names}
+        return known | dict(self.columns)
+
+
+_opening = threading.Lock()
+
+
+@lru_cache(maxsize=8)
+def _opened(path: str, content: str, lm: str | None, connection: Connection | None, explains: bool) -> Judge:
+    read = Artifact.of(json.loads(content))
+    if Path(path).exists():
+        ours, there = (artifact.digest(artifact.identity_of(one)) for one in (read, artifact.read(path)))
+        if ours != there:
+            raise ArtifactError(
+                f"{path} was judge {ours} when its BatchScorer was made and is {there} now; make the scorer again"
+            )
+    with quiet():
+        judge = open_artifact(read, Path(path), lm, connection)
+    judge.explains = explains
+    return judge
+
+
+def _after_fork() -> None:
+    # A judge of the parent has connections that only the parent can use.
+    global _opening
+    _opening = threading.Lock()
+    _opened.cache_clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def _text(value: str | None) -> str | None:
+    """A text as Arrow takes it: half a surrogate pair becomes JSON's own escape for it, no text is null."""
+    return value.encode("utf-8", "backslashreplace").decode() if value else None
+
+
+def _rows_of(batch: Any) -> tuple[list[Record], list[str]]:
+    """The records of a batch, and the names of its columns. Raises OptionError for what is no batch."""
+    if isinstance(batch, Mapping):
+        return _records_of(batch), list(map(str, batch))
+    if isinstance(batch, pa.Table | pa.RecordBatch):
+        rows, names = batch.to_pylist(), batch.schema.names
+    elif hasattr(batch, "to_dicts"):  # Polars
+        rows, names = batch.to_dicts(), list(batch.columns)
+    elif hasattr(batch, "iloc") and hasattr(batch, "columns"):  # pandas
+        names = list(map(str, batch.columns))
+        rows = [dict(zip(names, cells, strict=True)) for cells in batch.itertuples(index=False, name=None)]
+    else:
+        raise OptionError(
+            f"a batch is an Arrow table, a DataFrame of pandas or Polars, or a mapping of columns; got {type(batch)}"
+        )
+    if len(set(names)) < len(names):
+        raise OptionError(f"{BATCH} has two columns of the same name ({', '.join(names)}); rename one")
+    return rows, names
+
+
+def _records_of(columns: Mapping[str, Any]) -> list[Record]:
+    for name, cells in columns.items():
+        if isinstance(cells, str | bytes | Mapping) or not hasattr(cells, "__len__"):
+            raise OptionError(
+                f"{name!r} is one cell, {type(cells).__name__}, not a column of a batch; in `datasets`, map with "
+                "batched=True"
+            )
+    if len(lengths := {len(cells) for cells in columns.values()}) > 1:
+        raise OptionError(f"the columns of a batch have one length; these have {', '.join(map(str, sorted(lengths)))}")
+    return [dict(zip(map(str, columns), row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _with_columns(batch: Any, made: Mapping[str, pa.Array]) -> Any:
+    if isinstance(batch, Mapping):
+        return {**batch, **{name: column.to_pylist() for name, column in made.items()}}
+    if isinstance(batch, pa.Table | pa.RecordBatch):
+        for name, column in made.items():
+            batch = batch.append_column(name, column)
+        return batch
+    if hasattr(batch, "with_columns"):
+        polars = import_module("polars")
+        return batch.with_columns([polars.Series(name, column) for name, column in made.items()])
+    return batch.assign(**{name: column.to_pandas().array for name, column in made.items()})
