@@ -23,7 +23,7 @@ def label(
     path: Path, rows: Path | None, answer: Callable[[dict[str, Any], int], Any], *raters: str, **options: Any
 ) -> Path:
     """Every row answered by every rater as the page does it; answer(unit, number of the rater), a text to skip."""
-    opened = open_store(Label(rows=None if rows is None else str(rows), store=path, **options))
+    opened = open_store(Label(rows=None if rows is None else str(rows), store=path, **options).request())
     desk = Desk(opened.store, opened.task)
     for who, rater in enumerate(raters or ("Ada", "Bo")):
         while (unit := desk.next(rater)["unit"]) is not None:
@@ -103,7 +103,7 @@ def test_several_aspects_and_reasons_are_read_without_an_option(rows: Path, tmp_
         return {"tone": 1 + good, "truth": 2 - good, "why": {"tone": f" {who}: {good}  ", "truth": " "}}
 
     at = label(tmp_path / "s.sqlite", rows, answer, aspect=["tone", "truth"])
-    told = open_store(Label(rows=None, store=at)).result(tmp_path / "l.jsonl")
+    told = open_store(Label(rows=None, store=at).request()).result(tmp_path / "l.jsonl")
     assert [one["question"] for one in told["agreement"]] == ["tone", "truth"]
     tone, truth = (read_labels(tmp_path / "l.jsonl", aspect=aspect) for aspect in ("tone", "truth"))
     assert (tone.rows[5].why("tone"), truth.rows[5].why("truth")) == (("0: 1", "1: 1"), ())
@@ -152,24 +152,29 @@ def test_a_larger_n_adds_rows_that_are_suggested(rows: Path, tmp_path: Path) -> 
     label(at, rows, lambda unit, who: {"score": 1 + number(unit) % 5}, n=20)
     before = Store(at).queue()
     for _ in range(2):  # the same command again adds nothing
-        store = open_store(Label(rows=str(rows), store=at, n=20 + SUGGESTED, order="suggest")).store
+        store = open_store(Label(rows=str(rows), store=at, n=20 + SUGGESTED, order="suggest").request()).store
         after = store.queue()
         assert after[:20] == before and len(after) == 20 + SUGGESTED
     documents = {store.units()[key].row["doc_id"] for key in after[20:]}
     assert len(documents) == SUGGESTED  # each of a document without labels, as `suggest` chooses
     label(at, rows, lambda unit, who: {"score": 3}, n=20 + SUGGESTED, order="suggest")
-    open_store(Label(rows=None, store=at)).result(tmp_path / "labels.jsonl")
+    open_store(Label(rows=None, store=at).request()).result(tmp_path / "labels.jsonl")
     assert read_labels(tmp_path / "labels.jsonl").suggested.sum() == SUGGESTED
     rows_to_label(rows, 40, scores={"a": 1, "b": 2})  # of something else
-    assert open_store(Label(rows=str(rows), store=tmp_path / "o.sqlite", aspect=["c"], n=5, order="suggest")).rows == 5
-    others = open_store(Label(rows=str(rows), store=tmp_path / "r.sqlite", n=5, order="random", seed=1)).store
+    assert (
+        open_store(
+            Label(rows=str(rows), store=tmp_path / "o.sqlite", aspect=["c"], n=5, order="suggest").request()
+        ).rows
+        == 5
+    )
+    others = open_store(Label(rows=str(rows), store=tmp_path / "r.sqlite", n=5, order="random", seed=1).request()).store
     assert others.queue() != list(others.units())[:5]
 
 
 def test_rows_may_be_added_or_change_places(rows: Path, tmp_path: Path) -> None:
     at = label(tmp_path / "s.sqlite", rows, lambda unit, who: {"score": 3}, "Ada")
     write(rows, [{"id": "new", "source": "s", "output": "o"}, *reversed(lines(rows))])
-    opened = open_store(Label(rows=str(rows), store=at))
+    opened = open_store(Label(rows=str(rows), store=at).request())
     assert opened.rows == 41 and Desk(opened.store, opened.task).next("Ada")["done"] == 40
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import webbrowser
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import field_validator
 
 from ..cli.commands import Command, Json, Rows, argument, flag
 from ..errors import OptionError
+from .request import LabelRequest, Order
 
 if TYPE_CHECKING:
     from .run import Opened
@@ -40,7 +41,7 @@ class Label(Command, Rows, Json):
     export: Path | None = flag(None, "Write the labels at the end: JSON lines, one a rater and row.", metavar="FILE")
     export_only: bool = flag(False, "No page: agreement and --export of what is in the store.")
     n: int | None = flag(None, "Rows to label in all; a larger number later adds rows.", "--n", ge=1)
-    order: Literal["file", "random", "suggest"] = flag(
+    order: Order = flag(
         "file", "file, random (as `estimate` needs them), or suggest (as `judgesmith suggest` chooses)."
     )
     repeats: float | None = flag(
@@ -55,17 +56,26 @@ class Label(Command, Rows, Json):
     def _one_or_several(cls, value: Any) -> Any:
         return [value] if isinstance(value, str) else value
 
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The categories, worst first."""
-        return tuple(word.strip() for word in self.categories.split(",")) if self.categories else ()
-
-    @property
-    def path(self) -> Path:
-        """The store: beside ROWS where no name is given."""
+    def request(self) -> LabelRequest:
+        """Return the session that the options describe. Its store is beside ROWS unless named. Raises OptionError."""
         if self.store is None and self.rows is None:
             raise OptionError("give ROWS, or --store FILE of rows that were labelled before")
-        return self.store or Path(Path(str(self.rows)).name).with_suffix(".labels.sqlite")
+        words = self.categories.split(",") if self.categories else []
+        return LabelRequest(
+            store=self.store or Path(Path(str(self.rows)).name).with_suffix(".labels.sqlite"),
+            rows=self.rows,
+            columns=self.roles(),
+            kind=self.kind,
+            scale=self.scale,
+            categories=tuple(word.strip() for word in words),
+            aspects=tuple(self.aspect),
+            why=self.why,
+            guidelines=self.guidelines,
+            n=self.n,
+            order=self.order,
+            repeats=self.repeats,
+            seed=self.seed,
+        )
 
     def run(self) -> None:
         from ..running.console import err, out, print_json
@@ -78,7 +88,7 @@ class Label(Command, Rows, Json):
             raise OptionError("give ROWS to label, or --export-only --store FILE for labels that are there")
         if not self.export_only:
             require_server()
-        opened = open_store(self)
+        opened = open_store(self.request())
         for note in opened.notes:
             err.print(one_line(f"note: {note}"), style="yellow", markup=False)
         if self.export is not None:

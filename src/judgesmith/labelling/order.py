@@ -6,37 +6,37 @@ import math
 import random
 from collections import deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..agreement.correlation import Vector
 from ..errors import OptionError
 from .few import read_suggestable
+from .request import LabelRequest
 from .store import Given, Store
 from .suggestion import suggest
 from .task import Task
 from .units import Units
 
-if TYPE_CHECKING:
-    from .command import Label
-
 #: Rows shown before a row is shown again, so that the rater judges it afresh.
 GAP = 10
 
 
-def next_units(candidates: Units, store: Store, task: Task, wanted: Label) -> list[str]:
-    """The units to add to a store's queue, so that as many as are wanted are in it. found: those that the rows of the
-    command hold. Raises OptionError where that order cannot be had."""
+def next_units(candidates: Units, store: Store, task: Task, request: LabelRequest) -> list[str]:
+    """Return the keys of the units to add, so that the store's queue reaches the requested length.
+
+    Raises:
+        OptionError: The order does not suit the kind of labels.
+    """
     queued = set(store.queue())
     units = [unit for unit in candidates.units if unit.key not in queued]
-    more = len(units) if wanted.n is None else max(0, wanted.n - len(queued))
-    if wanted.order == "random":
-        random.Random(wanted.seed).shuffle(units)
-    elif wanted.order == "suggest":
+    more = len(units) if request.n is None else max(0, request.n - len(queued))
+    if request.order == "random":
+        random.Random(request.seed).shuffle(units)
+    elif request.order == "suggest":
         if task.kind == "preference":
             raise OptionError("--order suggest: it chooses single rows, not pairs; take --order random")
-        known, readings = read_suggestable(str(wanted.rows), columns=wanted.roles(), own=False)
+        known, readings = read_suggestable(str(request.rows), columns=request.columns, own=False)
         human = _labelled([row.line for row in known.rows], candidates, store, task)
         chosen = suggest(readings, len(known.rows), human=human, documents=known.documents, systems=known.systems)
         of_line = {unit.line: unit for unit in units}

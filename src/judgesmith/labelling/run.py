@@ -6,18 +6,16 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import LabelsError, OptionError
 from .agreement import Said, summary
 from .export import export
 from .order import next_units
+from .request import LabelRequest
 from .store import Store
 from .task import Task
 from .units import read_units
-
-if TYPE_CHECKING:
-    from .command import Label
 
 
 @dataclass
@@ -39,48 +37,48 @@ class Opened:
         return results
 
 
-def open_store(wanted: Label) -> Opened:
+def open_store(request: LabelRequest) -> Opened:
     """The store with its task, and the rows of ROWS in its queue. Raises LabelsError, OptionError."""
-    guidelines = None if wanted.guidelines is None else _guidelines(wanted.guidelines)
+    guidelines = None if request.guidelines is None else _guidelines(request.guidelines)
     # Wrong options and rows are refused before a file is made.
-    store = Store(wanted.path, create=False) if wanted.path.is_file() or wanted.rows is None else None
-    task = _task(wanted, None if store is None else store.task)
-    units = None if wanted.rows is None else read_units(wanted.rows, task.kind, wanted.roles())
-    store = store or Store(wanted.path)
+    store = Store(request.store, create=False) if request.store.is_file() or request.rows is None else None
+    task = _task(request, None if store is None else store.task)
+    units = None if request.rows is None else read_units(request.rows, task.kind, request.columns)
+    store = store or Store(request.store)
     if units is not None:
-        more = next_units(units, store, task, wanted)
+        more = next_units(units, store, task, request)
         store.add(units.units)
         store.enqueue(more)
-        if wanted.order == "suggest":
+        if request.order == "suggest":
             store.set(suggested=json.dumps([*json.loads(store.get("suggested") or "[]"), *more]))
         store.set(origin=units.origin)
     store.set(task=json.dumps(asdict(task)), **({} if guidelines is None else {"guidelines": guidelines}))
     return Opened(store, task, len(store.queue()), units.notes if units is not None else ())
 
 
-def _task(wanted: Label, before: Task | None) -> Task:
-    """What is asked: as before, or by the options. Raises OptionError where they contradict each other."""
-    words = wanted.words
-    kind: Any = wanted.kind or ("category" if words else "score")
+def _task(request: LabelRequest, before: Task | None) -> Task:
+    """Return the task as before, or by the options. Raises OptionError where they contradict each other."""
+    words = request.categories
+    kind: Any = request.kind or ("category" if words else "score")
     old = before or Task(kind=kind, categories=words)
     asked: dict[str, Any] = {
-        "kind": wanted.kind,
-        "scale": wanted.scale,
+        "kind": request.kind,
+        "scale": request.scale,
         "categories": words or None,
-        "aspects": tuple(wanted.aspect) or None,
+        "aspects": request.aspects or None,
     }
     given = {name: value for name, value in asked.items() if value is not None}
     for name, value in given.items() if before is not None else ():
         if getattr(before, name) != value:
             raise OptionError(
-                f"--{name.removesuffix('s')} {_words(value)}: {wanted.path} holds labels with {name} "
+                f"--{name.removesuffix('s')} {_words(value)}: {request.store} holds labels with {name} "
                 f"{_words(getattr(before, name))}; leave the option out, or give another --store"
             )
     if "scale" in given and (given.get("kind") or old.kind) != "score":
         raise OptionError(f"--scale: labels of kind {old.kind} have none; leave it out, or pass --kind score")
-    given |= {"why": True} if wanted.why else {}
-    if wanted.repeats is not None:
-        given["repeats"] = wanted.repeats
+    given |= {"why": True} if request.why else {}
+    if request.repeats is not None:
+        given["repeats"] = request.repeats
     return replace(old, **given)
 
 

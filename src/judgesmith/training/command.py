@@ -60,14 +60,29 @@ class Distill(Command, Preset, Rows, Json):
         from ..cli.rendering import show_dry_run
         from ..running.console import print_json
         from ..running.opening import quiet
-        from .distill_run import DistillRun
+        from .distill_run import DistillRequest, DistillRun, RunOptions
 
-        made = DistillRun(self)
+        request = DistillRequest(
+            labels=self.labels,
+            base=self.base,
+            output=self.output,
+            synthetic=self.synthetic,
+            aspect=self.aspect,
+            scale=self.scale,
+            heldout=self.heldout,
+            library_aspect=self.library_aspect,
+            teacher=self.teacher,
+            seed=self.seed,
+            overwrite=self.overwrite,
+            columns=self.roles(),
+            options=RunOptions(**self.more("run")),
+        )
+        distilling = DistillRun(request)
         with quiet():
             if self.dry_run:
-                show_dry_run(made.plan(), as_json=self.as_json)
+                show_dry_run(distilling.plan(), as_json=self.as_json)
                 return 0
-            report = made.run()
+            report = distilling.run()
             if self.as_json:
                 print_json(report.to_dict() | {"output": str(self.output)})
             else:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -32,9 +34,6 @@ from .distilling import CHECKPOINT, Distillation, DistillReport, split_of, synth
 from .loop import TrainOptions
 from .synthetic import SyntheticRow
 
-if TYPE_CHECKING:
-    from .command import Distill
-
 #: Characters of a token, and tokens of a prompt beside the row's own.
 _CHARACTERS, _PROMPT = 4.0, 170
 
@@ -52,38 +51,56 @@ def catalogue() -> Catalogue:
     return Catalogue((Owner("run", "distill", RunOptions),), "distill", more="; see `judgesmith list options distill`")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DistillRequest:
+    """The files, model and options of one training run."""
+
+    labels: Path
+    base: str
+    output: Path
+    synthetic: Path | None = None
+    aspect: str | None = None
+    scale: tuple[float, float] | None = None
+    heldout: str = "0.25"
+    """Share of the rows, or a file of other labels."""
+    library_aspect: str | None = None
+    teacher: Path | None = None
+    seed: int = 0
+    overwrite: bool = False
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """Column names by role."""
+    options: RunOptions = field(default_factory=RunOptions)
+
+
 class DistillRun:
     """One run of the command."""
 
-    def __init__(self, asked: Distill) -> None:
-        self.asked = asked
-        self.folder = asked.output.with_name(f"{asked.output.stem}.student")
-        """Where the weights go."""
-
-    @cached_property
-    def options(self) -> RunOptions:
-        return RunOptions(**self.asked.more("run"))
+    def __init__(self, request: DistillRequest) -> None:
+        self.request = request
+        self.options = request.options
+        self.folder = request.output.with_name(f"{request.output.stem}.student")
+        """Folder of the weights."""
 
     @cached_property
     def split(self) -> Split:
-        train = self._read(self.asked.labels)
+        train = self._read(self.request.labels)
         try:
-            share: float | Labels = float(self.asked.heldout)
+            share: float | Labels = float(self.request.heldout)
         except ValueError:
-            share = self._read(Path(self.asked.heldout), train)
-        return split_of(train, share, self.asked.seed)
+            share = self._read(Path(self.request.heldout), train)
+        return split_of(train, share, self.request.seed)
 
     def _read(self, path: Path, like: Labels | None = None) -> Labels:
-        aspect, scale = self.asked.aspect, self.asked.scale
+        aspect, scale = self.request.aspect, self.request.scale
         if like is not None:
             aspect, scale = aspect or like.aspect, scale or like.scale
         scale = scale or benchmark_scale(str(path), aspect)
-        return read_labels(rows_file(str(path)), aspect=aspect, scale=scale, columns=self.asked.roles())
+        return read_labels(rows_file(str(path)), aspect=aspect, scale=scale, columns=self.request.columns)
 
     @cached_property
     def judge(self) -> DistilledJudge:
         """The judge of the aspect, before it is trained. Raises OptionError."""
-        aspect, library_aspect = self.split.train.aspect, self.asked.library_aspect
+        aspect, library_aspect = self.split.train.aspect, self.request.library_aspect
         made = judge_in_words(DistilledJudge.kind, {}, self.options, aspect, library_aspect)
         assert isinstance(made, DistilledJudge)
         return made
@@ -91,7 +108,7 @@ class DistillRun:
     @cached_property
     def examples(self) -> list[tuple[SyntheticRow, Row]]:
         """Synthetic examples with their rows. Raises LabelsError."""
-        return synthetic_rows(self.asked.synthetic)
+        return synthetic_rows(self.request.synthetic)
 
     def plan(self) -> dict[str, Any]:
         """What training would take, without a model."""
@@ -113,14 +130,14 @@ class DistillRun:
 
     def run(self) -> DistillReport:
         """Train, save and measure. Raises JudgesmithError."""
-        if not is_local(self.asked.base):
-            raise OptionError(f"--base {self.asked.base}: a student is trained on local/NAME or gguf:PATH")
-        check_writable(self.asked.output, self.asked.labels, self.asked.synthetic, self.asked.teacher)
+        if not is_local(self.request.base):
+            raise OptionError(f"--base {self.request.base}: a student is trained on local/NAME or gguf:PATH")
+        check_writable(self.request.output, self.request.labels, self.request.synthetic, self.request.teacher)
         training_modules()  # before a download that would be for nothing
-        if self.asked.overwrite:
+        if self.request.overwrite:
             (self.folder / CHECKPOINT).unlink(missing_ok=True)
-        lm = open_model(self.asked.base)
-        teacher = None if self.asked.teacher is None else open_judge(self.asked.teacher, None)
+        lm = open_model(self.request.base)
+        teacher = None if self.request.teacher is None else open_judge(self.request.teacher, None)
         options = TrainOptions(**{name: getattr(self.options, name) for name in TrainOptions.model_fields})
         steps = int(self.plan()["steps at most"]) + len(self.split.heldout) * (2 if teacher is None else 3)
         with Watch("training", steps) as watch:
@@ -133,8 +150,8 @@ class DistillRun:
                 self.examples,
                 teacher,
                 self.options.level or level_for(self.split.train),
-                self.asked.seed,
+                self.request.seed,
                 watch,
             ).run()
-        made.save(self.asked.output)
+        made.save(self.request.output)
         return report

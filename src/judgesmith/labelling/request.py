@@ -1,0 +1,31 @@
+"""The options of one labelling session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+Order = Literal["file", "random", "suggest"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelRequest:
+    """Rows to label, the question, and the order. None leaves an option as the store has it."""
+
+    store: Path
+    rows: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """Column names by role."""
+    kind: str | None = None
+    scale: tuple[float, float] | None = None
+    categories: tuple[str, ...] = ()
+    """Worst first."""
+    aspects: tuple[str, ...] = ()
+    why: bool = False
+    guidelines: Path | None = None
+    n: int | None = None
+    order: Order = "file"
+    repeats: float | None = None
+    seed: int = 0
