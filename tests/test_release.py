@@ -1,6 +1,7 @@
 """The workflow that releases: what it may do, and its check of tag, version and changelog."""
 
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -13,12 +14,31 @@ NEW = "## [1.2.3] - 2026-12-01\n\n### Added\n- A thing.\n"
 def test_only_what_publishes_may_ask_for_an_identity_and_only_after_the_checks() -> None:
     workflow = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text(encoding="utf-8"))
     assert workflow[True] == {"push": {"tags": ["v*"]}}  # YAML reads "on" as true
+    assert (
+        workflow["jobs"]["test"]["uses"] == "./.github/workflows/test.yml"
+        and workflow["jobs"]["build"]["needs"] == "test"
+    )
     build, publish = workflow["jobs"]["build"], workflow["jobs"]["publish"]
     assert workflow["permissions"] == {"contents": "read"} and "permissions" not in build
     assert publish["permissions"] == {"id-token": "write"} and "secrets." not in str(workflow)  # no token
     assert publish["needs"] == "build" and publish["steps"][-1]["uses"].startswith("pypa/gh-action-pypi-publish@")
     runs = "\n".join(step.get("run", "") for step in build["steps"])
     assert 0 <= runs.index('check-release.sh "$TAG"') < runs.index("-m build") < runs.index("twine check --strict")
+
+
+def test_pull_requests_are_tested_on_every_python_that_is_promised() -> None:
+    workflow = yaml.safe_load((ROOT / ".github/workflows/test.yml").read_text(encoding="utf-8"))
+    assert "pull_request" in workflow[True] and workflow["permissions"] == {"contents": "read"}
+    matrix = workflow["jobs"]["test"]["strategy"]["matrix"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    promised = {
+        name.rsplit(" ", 1)[1]
+        for name in project["classifiers"]
+        if name.startswith("Programming Language :: Python :: 3.")
+    }
+    assert set(matrix["python"]) == promised
+    systems = {*matrix["os"], *(one["os"] for one in matrix["include"])}
+    assert {name.split("-")[0] for name in systems} == {"ubuntu", "macos", "windows"}
 
 
 @pytest.mark.parametrize(
