@@ -22,6 +22,7 @@ from ..datasets.records import Labels
 from ..datasets.splits import Split, assert_disjoint, group_folds, holdout_split
 from ..errors import BudgetError, LabelsError, OptionError
 from ..parts import Options, nearest, option, read_options
+from ..programs import artifact
 from ..programs.active_critic.task import Inference, Labelled, TaskInference
 from ..programs.aspects import OVERALL
 from ..programs.capabilities import Form, HasForms, InfersTask
@@ -29,14 +30,14 @@ from ..programs.judge import Judge
 from ..programs.models import engine
 from ..programs.models.lm import LanguageModel, check_priced, is_local, price
 from ..programs.models.transport import Reply
-from ..programs.outcome import Calibration
+from ..programs.outcome import Calibration, Decision
 from ..programs.progress import Progress, Silent
 from ..programs.readings.bindings.opening import offer
 from ..programs.refining import Refinement
 from ..signatures.values import Scale
 from .budget import Budget, BudgetShare
 from .examples import Vector, agreement, clearly, difference, examples_of, groups, item_of, score_rows
-from .findings import Findings, Measured
+from .findings import Findings, Measured, origin_of
 from .fitting.folds import folds
 from .fitting.outcome import cheapest, fit_decision, fit_preference
 from .fitting.weights import Training, refine
@@ -44,6 +45,7 @@ from .report import CompileReport, Fitted, FormTrial, Parts, Plan
 from .search.base import DemonstrationSearch, SearchRecord, unfit
 from .search.few_shot import NoSearch
 from .search.random import CorrelationRandomSearch
+from .seen import marks
 
 #: With fewer labels a single held-out part is too small to say anything; agreement is cross-validated.
 FEW_LABELS = 30
@@ -203,6 +205,7 @@ class Compiler:
             raise OptionError(f"new_systems needs rows of {FEWEST_SYSTEMS} named systems at least (column system)")
         if self.options.max_cost is not None:
             check_priced(lm, self.teacher or lm)
+        _refuse_unsavable(judge, labels)
 
     def objective(self, labels: Labels) -> Objective:
         """What is maximised: what was asked for, or what the kind of labels has. Raises OptionError for one that does
@@ -484,6 +487,15 @@ def _refuse_unscored(labels: Labels) -> None:
     if not scored.all():
         row = labels.rows[int(np.argmin(scored))]
         raise LabelsError(f"{labels.origin}: row {row.line} has no score for {labels.aspect!r}; remove it")
+
+
+def _refuse_unsavable(judge: Judge, labels: Labels) -> None:
+    """Raises ArtifactError for what a file cannot hold of the judge to come, as far as that is known: its words and
+    options, the labels' scale, categories and columns, and the marks of their rows."""
+    names = labels.categories
+    decision = Decision(names, (50.0,) * (len(names) - 1), labels.kind == "binary") if labels.levels else None
+    scale, seen = Scale(*labels.scale), {"labels": origin_of(labels), **marks(labels.rows)}
+    artifact.refuse_unsavable(judge.copy_for(scale=scale, calibration=None, decision=decision, provenance=seen))
 
 
 def level_for(labels: Labels) -> Level:

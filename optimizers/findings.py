@@ -165,16 +165,7 @@ class Findings:
         return {
             "created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "versions": {name: version(name) for name in ("judgesmith", "dspy")},
-            "labels": {
-                "origin": self.labels.origin,
-                "aspect": self.labels.aspect,
-                "rows": len(self.labels),
-                "train": report.train_rows,
-                "heldout": report.heldout_rows,
-                "fingerprint": self.labels.fingerprint(),
-                "scale": "given" if self.labels.scale_given else "inferred",
-                "columns": {} if self.labels.account is None else dict(self.labels.account.columns),
-            },
+            "labels": origin_of(self.labels) | {"train": report.train_rows, "heldout": report.heldout_rows},
             "optimizer": optimizer,
             "objective": self.objective.name,
             "seed": self.seed,
@@ -367,6 +358,18 @@ class Findings:
             (self._stopped, f"the search ended early: {self._stopped}"),
         ]
         return [*self.labels.warnings, *(note for holds, note in notes if holds)]
+
+
+def origin_of(labels: Labels) -> dict[str, Any]:
+    """What an artifact says of the labels, before anything is split."""
+    return {
+        "origin": labels.origin,
+        "aspect": labels.aspect,
+        "rows": len(labels),
+        "fingerprint": labels.fingerprint(),
+        "scale": "given" if labels.scale_given else "inferred",
+        "columns": {} if labels.account is None else dict(labels.account.columns),
+    }
 
 
 def _heldout(part: Measured) -> Judged:

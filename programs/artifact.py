@@ -12,7 +12,8 @@ import math
 import os
 import re
 import stat
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from hashlib import sha256
 from importlib.metadata import entry_points
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from .judge import Judge
 
 FORMAT = "judgesmith.judge/1"
+#: Of a file that holds what was fitted to a judge that could not be saved; a person reads it.
+RECOVERY = "judgesmith.recovery/1"
 LARGEST = 16 * 1024 * 1024
 DEEPEST = 32
 
@@ -237,8 +240,8 @@ def to_dict(judge: Judge) -> dict[str, Any]:
     check_listed(judge.models())
     try:
         data = _dump(judge) | {"metadata": {"dependency_versions": get_dependency_versions()}}
-        Artifact.of(data)
         json.dumps(data, allow_nan=False, ensure_ascii=False).encode()
+        Artifact.of(data)
     except (JudgesmithError, ValueError, TypeError, RecursionError) as error:
         raise ArtifactError(f"this judge cannot be saved: {_first_problem(error)}") from None
     if not _depth_within(data):
@@ -333,6 +336,68 @@ def save(judge: Judge, path: str | Path) -> None:
         write_whole(Path(path), text)
     except OSError as error:
         raise ArtifactError(f"{path} cannot be written: {error.strerror or error}") from None
+
+
+def refuse_unsavable(judge: Judge) -> None:
+    """Say what a file cannot hold of a judge before anything is spent on it, whatever its model. Raises
+    ArtifactError."""
+    try:
+        data = _dump(judge)
+        size = len(json.dumps(data, allow_nan=False, ensure_ascii=False).encode())
+        Artifact.of(data)
+    except (JudgesmithError, ValueError, TypeError, RecursionError) as error:
+        raise ArtifactError(f"the compiled judge could not be saved: {_first_problem(error)}") from None
+    if size > LARGEST:
+        raise ArtifactError(
+            f"the compiled judge could not be saved: with marks of all its rows it would have {size:,} bytes and more, "
+            f"and a judge has at most {LARGEST:,}; compile from fewer rows"
+        )
+
+
+def save_or_keep(judge: Judge, path: Path) -> None:
+    """`save` for a judge that took long to make: where it fails, what was fitted is kept in a file beside `path`, or in
+    the folder of temporary files, which the message names. Raises ArtifactError."""
+    try:
+        judge.save(path)
+    except ArtifactError as error:
+        kept = _keep(_remains(judge) | {"problem": str(error)}, path)
+        raise ArtifactError(
+            f"{error}; all that was fitted is kept in {kept}, and finished calls and readings are on disk, where the "
+            "same command takes them from"
+        ) from None
+
+
+def _keep(remains: Mapping[str, Any], path: Path) -> Path:
+    """Write a recovery file beside `path`, or where files are temporary; its path. Raises OSError."""
+    text = json.dumps({"format": RECOVERY, **remains}, indent=2, allow_nan=False)
+    kept = path.with_name(f"{path.stem}.recovery.json")
+    try:
+        write_whole(kept, f"{text}\n")
+    except OSError:
+        kept = Path(tempfile.mkdtemp()) / kept.name
+        write_whole(kept, f"{text}\n")
+    return kept
+
+
+def _remains(judge: Judge) -> dict[str, Any]:
+    """A judge as far as it can be written down, whether or not it could be read again."""
+    pieces: dict[str, Callable[[], Any]] = {
+        "kind": lambda: judge.kind,
+        "options": judge.options,
+        "knowledge": lambda: {"task": judge.knowledge.description, "criteria": judge.knowledge.criteria},
+        "scoring": lambda: scoring(judge),
+        "fitted": judge.fitted,
+        "state": lambda: {name: saved_predictor(p.signature, p.demos) for name, p in predictors(judge).items()},
+        "provenance": lambda: judge.provenance,
+        "report": lambda: judge.report and judge.report.to_dict(),
+    }
+    remains: dict[str, Any] = {}
+    for name, piece in pieces.items():
+        try:
+            remains[name] = to_jsonable_python(piece(), inf_nan_mode="null", serialize_unknown=True)
+        except Exception as error:  # one piece that cannot be written leaves the others
+            remains[name] = f"not kept: {_first_problem(error)}"
+    return remains
 
 
 # Reading -------------------------------------------------------------------------------------------------------------

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 #: The form of an explanation that is asked for after the score.
 EXPLAIN = 'Answer with one or two short sentences that begin with "The output". Do not repeat the score or the texts.'
+#: By how much a raw score may leave 0..100 and is cut; beyond, it is a failure.
+ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -621,11 +623,10 @@ class Judge(Quiet):
         counted, reported = calls.usage, verdict.usage
         if counted.calls + counted.cached > reported.calls + reported.cached:  # a judge need not keep account
             verdict = verdict.model_copy(update={"usage": counted})
-        if verdict.failure is not None or math.isnan(verdict.percent):
-            return verdict.model_copy(
-                update={"score": math.nan, "failure": verdict.failure or "the judge gave no score"}
-            )
-        return self.decided(verdict)
+        failure = verdict.failure or _no_percent(verdict.percent)
+        if failure is not None:
+            return verdict.model_copy(update={"score": math.nan, "failure": failure})
+        return self.decided(verdict.model_copy(update={"percent": min(100.0, max(0.0, verdict.percent))}))
 
     def decided(self, verdict: Verdict) -> Verdict:
         """A verdict whose percent is there, with what follows from it: the score, how sure that is, and category and
@@ -733,6 +734,13 @@ class Judge(Quiet):
             if name not in options:
                 setattr(copied, name, value)
         return copied
+
+
+def _no_percent(percent: float) -> str | None:
+    """Why this is no raw score; None for one in 0..100, but for rounding."""
+    if math.isnan(percent):
+        return "the judge gave no score"
+    return None if -ROUNDING <= percent <= 100 + ROUNDING else f"the judge gave {percent:g}, which is outside 0..100"
 
 
 class _Recorder:

@@ -22,6 +22,11 @@ from ..signatures.values import CLOSED, Details, Scale, ScoreInterval, Verdict
 SLOPE = 0.05
 
 
+def significant(number: float) -> float:
+    """A number as a saved judge keeps it: seven digits, however small it is, so that none above 0 becomes 0."""
+    return float(f"{number:.7g}")
+
+
 @dataclass(frozen=True, slots=True)
 class Calibration:
     """A piecewise linear map through knots, raw percent → score. Both sequences strictly increase; outside the first
@@ -79,7 +84,12 @@ class Calibration:
         knots = np.concatenate([[0.0], centres[inside], [100.0]])
         fitted = np.maximum.accumulate(np.concatenate([[levels[0] / 2], levels[inside], [(levels[-1] + 1) / 2]]))
         mixed = np.round((1 - SLOPE) * fitted + SLOPE * knots / 100.0, 10)
-        return cls(tuple(knots.tolist()), tuple((scale.low + (scale.high - scale.low) * mixed).tolist()))
+        scores = np.clip(scale.low + (scale.high - scale.low) * mixed, scale.low, scale.high)
+        # On a narrow scale far from 0 floats are too coarse for all knots.
+        kept = np.append(True, scores[1:] > np.maximum.accumulate(scores)[:-1])
+        if kept.sum() < 2:
+            return cls.linear(scale)
+        return cls(tuple(knots[kept].tolist()), tuple(scores[kept].tolist()))
 
 
 #: Categories of a decision at most.

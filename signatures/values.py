@@ -57,8 +57,13 @@ class Scale:
             raise OptionError(f"a scale needs low < high, both within ±{FARTHEST:g}; got {self.low:g}..{self.high:g}")
 
     def to_percent(self, value: float) -> float:
-        """A score on this scale as a percent: 0 at `low`, 100 at `high`, outside 0..100 for a score off the scale."""
-        return (value - self.low) * 100.0 / (self.high - self.low)
+        """A score on this scale as a percent: 0 at `low`, 100 at `high`, outside 0..100 only for a score off the scale.
+
+        >>> Scale(0, 0.07).to_percent(0.07)
+        100.0
+        """
+        percent = (value - self.low) * 100.0 / (self.high - self.low)
+        return min(100.0, percent) if value <= self.high else percent
 
     def from_percent(self, percent: float) -> float:
         """A percent as a score on this scale; NaN stays NaN."""

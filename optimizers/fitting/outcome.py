@@ -16,7 +16,7 @@ from ...agreement.conformal import conformal_quantile
 from ...agreement.decisions import balanced_when_drawn, kappa_when_drawn, nearest_places, on_all
 from ...datasets.records import Labels
 from ...errors import OptionError
-from ...programs.outcome import BradleyTerry, Calibration, Decision, Sureness
+from ...programs.outcome import BradleyTerry, Calibration, Decision, Sureness, significant
 from ...signatures.values import Scale
 from ..examples import Vector
 from .folds import folds
@@ -122,7 +122,7 @@ def fit_preference(percents: ArrayLike, labels: Labels) -> BradleyTerry | None:
         return float((whole - chances).sum() + (logs**2).sum() / (2 * SPREAD**2))
 
     width, tie = np.array([WIDTH, TIE]) * np.exp(scipy.optimize.minimize(surprise, np.zeros(2), method="Nelder-Mead").x)
-    return BradleyTerry(round(float(width), 6), round(float(tie), 6) if ties else 0.0)
+    return BradleyTerry(significant(float(width)), significant(float(tie)) if ties else 0.0)
 
 
 def _pairs(percents: Vector, labels: Labels) -> tuple[Vector, Vector]:
@@ -177,15 +177,16 @@ def fit_sureness(
     present = np.isfinite(percent) & np.isfinite(scores) & np.isfinite(human)
     if not present.any():
         return None
-    x, off = percent[present], np.abs(scores - human)[present]
+    x, off = np.clip(percent[present], 0.0, 100.0), np.abs(scores - human)[present]
     members = [group for group, ok in zip(groups, present, strict=True) if ok]
     floor = LEAST * (scale.high - scale.low)
-    knots, errors = _expected(x, np.maximum(off, floor))
+    knots, means = _expected(x, np.maximum(off, floor))
+    errors = [significant(error) for error in means.tolist()]
     times = off / np.interp(x, knots, errors)
     reach = [conformal_quantile(times, coverage, documents=members) for coverage in COVERAGES]
     return Sureness(
-        tuple(knots.round(3).tolist()),
-        tuple(errors.round(6).tolist()),
+        tuple(knots.tolist()),
+        tuple(errors),
         COVERAGES,
         tuple(round(r, 6) + 1e-6 if np.isfinite(r) else None for r in reach),
         len(x),

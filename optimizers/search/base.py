@@ -30,6 +30,7 @@ from ...programs.judge import Judge
 from ...programs.models.lm import LanguageModel
 from ...programs.outcome import Calibration
 from ...programs.progress import Progress, Silent
+from ...programs.prompting.saved import MOST_DEMOS
 from ...signatures.values import Scale, Verdict
 from ..examples import (
     Scored,
@@ -186,7 +187,9 @@ class CandidateOptions(Options):
 
 
 class DemoOptions(Options):
-    max_demos: int = option(4, "Demonstrations in a prompt at most (paper: 3 for long texts, 8 for short).", ge=1)
+    max_demos: int = option(
+        4, "Demonstrations in a prompt at most (paper: 3 for long texts, 8 for short).", ge=1, le=MOST_DEMOS
+    )
 
 
 class BootstrapOptions(DemoOptions):

@@ -24,6 +24,7 @@ from ...parts import option
 from ...programs.judge import Judge, as_prediction
 from ...programs.models import row_context
 from ...programs.models.lm import language_model
+from ...programs.prompting.saved import MOST_DEMOS
 from ...signatures.values import Verdict
 from ..examples import Scored, score_rows
 from ..registry import optimizers
@@ -169,9 +170,14 @@ class CorrelationRandomSearch(DemonstrationSearch):
     paper = "Active-Critic, §4.2"
 
     class Options(RacingOptions, SureOptions, BootstrapOptions, CandidateOptions):
-        max_bootstrapped_demos: int | None = option(None, "Bootstrapped demonstrations at most; none: max_demos.", ge=0)
+        max_bootstrapped_demos: int | None = option(
+            None, "Bootstrapped demonstrations at most; none: max_demos.", ge=0, le=MOST_DEMOS
+        )
         max_labeled_demos: int | None = option(
-            None, "Demonstrations at most, where labelled rows fill up the bootstrapped ones; none: max_demos.", ge=0
+            None,
+            "Demonstrations at most, where labelled rows fill up the bootstrapped ones; none: max_demos.",
+            ge=0,
+            le=MOST_DEMOS,
         )
         max_rounds: int = option(1, "Times that the teacher is asked about a row until its answer may be shown.", ge=1)
         stop_at_score: float | None = option(None, "Objective, times 100, at which the search ends.")

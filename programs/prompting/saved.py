@@ -16,6 +16,8 @@ from ...signatures.values import CriterionScore
 Text = Annotated[str, StringConstraints(max_length=400_000)]
 Short = Annotated[str, StringConstraints(max_length=400)]
 Percent = Annotated[float, Field(ge=0, le=100)]
+#: Demonstrations of a predictor at most.
+MOST_DEMOS = 256
 
 
 class Part(BaseModel):
@@ -53,7 +55,7 @@ class SavedDemo(Part):
 
 class SavedPredictor(Part):
     instructions: Text
-    demos: Annotated[list[SavedDemo], Field(max_length=256)]
+    demos: Annotated[list[SavedDemo], Field(max_length=MOST_DEMOS)]
     fields: Short | None = None
 
     def demonstrations(self) -> list[dict[str, Any]]:

@@ -133,6 +133,7 @@ def compile_judge(run: CompileRun, *, dry_run: bool = False, as_json: bool = Fal
     """Compile, save and tell; the exit code: 1 where MLflow failed or no held-out row got a score. What cannot be
     written is refused before anything is spent."""
     from ..cli.rendering import show_report
+    from ..programs.artifact import save_or_keep
     from ..programs.models.names import check_listed
     from ..running.console import Watch, err, out, print_json
     from ..running.opening import check_writable, model_for, open_model, open_others, quiet
@@ -149,7 +150,7 @@ def compile_judge(run: CompileRun, *, dry_run: bool = False, as_json: bool = Fal
             compiler, plan = compared.compiler, compared.plan
         if dry_run:
             return _dry_run(run, judge, labels, compiler, plan, as_json=as_json)
-        log = run.log()
+        log, parent = run.log(), run.parent()
         check_writable(run.output, run.labels, run.heldout_file, *run.files())
         check_listed(judge.models())
         where = run.connection()
@@ -164,8 +165,9 @@ def compile_judge(run: CompileRun, *, dry_run: bool = False, as_json: bool = Fal
         with Watch("compiling", plan.steps) as watch:
             compiler = replace(compiler, progress=watch, teacher=teacher)
             made, report = compiler.run(judge, labels, lm)
-        made.provenance = run.descended(made.provenance)
-        made.save(run.output)
+        made.report = report
+        made.provenance = run.descended(made.provenance, parent)
+        save_or_keep(made, run.output)
         logged = None if log is None else log.log(made, report)
         problem = logged.error if logged is not None else None
         if as_json:

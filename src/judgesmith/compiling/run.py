@@ -263,12 +263,16 @@ class CompileRun:
             account = replace(account, labelled=left, skipped=tuple(sorted([*account.skipped, *lines])))
         return replace(kept, account=account)
 
-    def descended(self, provenance: Mapping[str, Any]) -> dict[str, Any]:
-        """A provenance with the judge that it starts from and those before it, the oldest first; their rows were seen,
-        too. Asked for before the judge is saved, perhaps in the same file."""
-        if self.start is None:
+    def parent(self) -> artifact.Artifact | None:
+        """The file of the judge to go on from. Read before anything is spent: later it may be another one."""
+        return None if self.start is None else artifact.read(self.start)
+
+    @staticmethod
+    def descended(provenance: Mapping[str, Any], read: artifact.Artifact | None) -> dict[str, Any]:
+        """A provenance with the judge that it starts from (`parent`) and those before it, the oldest first; their rows
+        were seen, too."""
+        if read is None:
             return dict(provenance)
-        read = artifact.read(self.start)
         before, labels = read.provenance, read.provenance.get("labels") or {}
         parent = {"judge": artifact.digest(artifact.identity_of(read)), "created": before.get("created")}
         parent |= {"labels": labels.get("fingerprint"), "rows": labels.get("rows")}

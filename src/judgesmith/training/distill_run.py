@@ -18,6 +18,7 @@ from ..datasets.splits import Split
 from ..errors import OptionError
 from ..optimizers.compiling import level_for
 from ..parts import option
+from ..programs.artifact import save_or_keep
 from ..programs.models.lm import is_local
 from ..running.console import Watch
 from ..running.opening import (
@@ -153,5 +154,5 @@ class DistillRun:
                 self.request.seed,
                 watch,
             ).run()
-        made.save(self.request.output)
+        save_or_keep(made, self.request.output)
         return report
