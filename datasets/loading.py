@@ -2,37 +2,29 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import itertools
-import json
 import math
-import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..errors import LabelsError, OptionError
+from .encoding import binary
 from .exports import recognised
+from .formats import Table, kind_of, open_table
 from .marks import KINDS, Kind
 from .preferences import Pairs
 from .records import LARGEST_SCORE, OVERALL, Columns, Labels, Row
 from .sheet import Outputs, Sheet, names_of
-from .spreadsheets import SHEETS, sheet_records, unguarded, unique
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    Source: TypeAlias = str | PathLike[str] | pd.DataFrame | Iterable[Mapping[str, Any]]
+    from .formats import Source
 
 Record: TypeAlias = dict[str, Any]
 
-_FORMATS = {".csv": "csv", ".tsv": "tsv", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
-_FORMATS |= dict.fromkeys(SHEETS, "sheet")
-_SCORED = {"judge_score", "judge_id", "judge"}  # columns of a CSV that `judgesmith score` wrote
 #: Before the aspects whose mean is the score.
 MEAN = "mean:"
 FEWEST = 8  # labels that can be learnt from, and measured on
@@ -85,9 +77,7 @@ def read_labels(
     if not records:
         raise LabelsError(f"{table.origin}: there are no rows in it, at least {min_rows} are needed")
     read = [
-        Sheet(table.origin, records, columns or {}, kind, table.has_header).labels(
-            part, scale, min_rows, categories, table.notes
-        )
+        Sheet(table, records, columns or {}, kind).labels(part, scale, min_rows, categories)
         for part in parts or (aspect,)
     ]
     labels = _mean_of(read, min_rows) if parts else read[0]
@@ -114,7 +104,7 @@ def read_outputs(
     records = list(itertools.islice(table.records, limit))
     if not records:
         raise LabelsError(f"{table.origin}: there are no rows in it")
-    sheet = Sheet(table.origin, records, columns or {}, None, table.has_header)
+    sheet = Sheet(table, records, columns or {})
     path = Path(source) if isinstance(source, str | PathLike) else None
     return replace(sheet.outputs(also, texts_needed=texts_needed), path=path)
 
@@ -220,15 +210,15 @@ def read_compared(source: Source, columns: Mapping[str, Any] | None = None) -> l
 def count_rows(path: str | PathLike[str]) -> int | None:
     """How many rows `iter_rows` will yield, for a progress bar; None where counting costs as much as reading."""
     path = Path(path)
-    kind = _FORMATS.get(path.suffix.lower())
+    kind = kind_of(path)
     try:
         if kind == "parquet":
             import pyarrow.parquet as pq
 
             return int(pq.read_metadata(path).num_rows)
         if kind == "jsonl":
-            with _open_text(path) as handle:
-                return sum(1 for line in handle if line.strip())
+            with binary(path) as lines:
+                return sum(1 for line in lines if line.strip())
         if kind in ("csv", "tsv"):
             return sum(1 for _ in open_table(path).records)
     except (LabelsError, OSError, ValueError):
@@ -236,17 +226,7 @@ def count_rows(path: str | PathLike[str]) -> int | None:
     return None
 
 
-@dataclass(frozen=True)
-class _Table:
-    """notes grows while the records are read."""
-
-    origin: str
-    records: Iterator[Record]
-    has_header: bool = False
-    notes: list[str] = field(default_factory=list)
-
-
-def _iter_rows(table: _Table, columns: Mapping[str, str] | None) -> Iterator[tuple[Row, Record]]:
+def _iter_rows(table: Table, columns: Mapping[str, str] | None) -> Iterator[tuple[Row, Record]]:
     head = list(itertools.islice(table.records, _HEAD))
     if not head:
         raise LabelsError(f"{table.origin}: there are no rows in it")
@@ -254,158 +234,6 @@ def _iter_rows(table: _Table, columns: Mapping[str, str] | None) -> Iterator[tup
     plain = head if export is None else [export.record(record) for record in head]
     names = names_of(plain, verdicts=False)
     chosen_columns = Columns.find(names, table.origin, chosen=columns, scores_needed=False, records=plain)
-    roles = chosen_columns.reading(plain)
+    roles = chosen_columns.reading(plain, decimal_comma=table.decimal_comma)
     for line, record in enumerate(itertools.chain(head, table.records), 1):
         yield roles.row(record if export is None else export.record(record), line)[0], record
-
-
-# --- formats ---------------------------------------------------------------------------------------------------------
-
-
-def open_table(source: Source) -> _Table:
-    """Any source as an iterator over records. What can be checked without reading it is checked now."""
-    if not isinstance(source, (str, PathLike)):
-        return _Table("<table>", _table_records(source))
-    path = Path(source)
-    kind = _FORMATS.get(path.suffix.lower())
-    if not path.exists():
-        raise LabelsError(f"{path.name}: there is no such file; check the path")
-    if not path.is_file():
-        raise LabelsError(f"{path.name}: this is a folder, not a file; name a file in it")
-    if kind is None:
-        raise LabelsError(f"{path.name}: unknown file type; use one of {', '.join(_FORMATS)}")
-    if path.stat().st_size == 0:
-        raise LabelsError(f"{path.name}: the file is empty")
-    notes: list[str] = []
-    if kind == "sheet":
-        return _Table(path.name, _guarded(path, sheet_records(path, notes)), has_header=True, notes=notes)
-    if kind in ("csv", "tsv"):
-        header = next(_guarded(path, _text_lines(path)), "")
-        delimiter = "\t" if kind == "tsv" else _delimiter(header)
-        records = _guarded(path, _csv_records(path, delimiter))
-        return _Table(path.name, records, has_header=True)
-    reader = {"json": _json_records, "jsonl": _jsonl_records, "parquet": _parquet_records}[kind]
-    return _Table(path.name, _guarded(path, reader(path)))
-
-
-def _delimiter(header: str) -> str:
-    """The one of , ; and tab that cuts the header into most cells; a comma where none does."""
-    return max(",;\t", key=lambda delimiter: len(next(csv.reader([header], delimiter=delimiter), [])))
-
-
-def _guarded(path: Path, records: Iterator[Any]) -> Iterator[Any]:
-    """Errors of the file itself as LabelsError, whenever they turn up while it is streamed."""
-    try:
-        yield from records
-    except UnicodeDecodeError:
-        number = 1
-        with path.open("rb") as raw, suppress(UnicodeDecodeError):
-            for line in raw:
-                line.decode("utf-8")
-                number += 1
-        raise LabelsError(
-            f"{path.name}, line {number}: the text is not UTF-8; save the file as UTF-8 (Excel: CSV UTF-8)"
-        ) from None
-    except OSError as error:
-        raise LabelsError(f"{path.name}: cannot be read ({error.strerror})") from None
-
-
-def _open_text(path: Path) -> TextIO:
-    """Strict UTF-8, with or without byte order mark, or UTF-16 with one."""
-    raw = path.open("rb")
-    encoding = "utf-16" if raw.read(2) in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
-    raw.seek(0)
-    return io.TextIOWrapper(raw, encoding, newline="")
-
-
-def _text_lines(path: Path) -> Iterator[str]:
-    with _open_text(path) as handle:
-        yield from handle
-
-
-def _csv_records(path: Path, delimiter: str) -> Iterator[Record]:
-    csv.field_size_limit(max(csv.field_size_limit(), 1 << 30))  # the default refuses texts over 128 KiB
-    reader = csv.reader(_text_lines(path), delimiter=delimiter, strict=True)
-    header: list[str] | None = None
-    ours = False
-    row = 0
-    try:
-        for cells in reader:
-            if not cells:  # a blank line
-                continue
-            if ours:  # apostrophes that `score` put before what a spreadsheet would run
-                cells = [unguarded(cell) for cell in cells]
-            if header is None:
-                if ours := set(cells) >= _SCORED:
-                    cells = [unguarded(name) for name in cells]
-                header = unique(cells, path.name)
-                continue
-            row += 1
-            if len(cells) != len(header):
-                raise LabelsError(
-                    f"{path.name}, row {row} (line {reader.line_num}): {len(cells)} cells, but the header has"
-                    f" {len(header)}; put texts with {delimiter!r} or a line break in double quotes"
-                )
-            yield dict(zip(header, cells, strict=True))
-    except csv.Error as error:
-        raise LabelsError(
-            f"{path.name}, line {reader.line_num}: malformed ({error}); a text with double quotes needs them doubled"
-            " and quotes around it"
-        ) from None
-
-
-def _malformed(origin: str, line: int, error: Exception) -> LabelsError:
-    why = f"{error.msg}, character {error.colno}" if isinstance(error, json.JSONDecodeError) else str(error)
-    return LabelsError(f"{origin}, line {line}: malformed JSON ({why}); correct the line")
-
-
-def _jsonl_records(path: Path) -> Iterator[Record]:
-    for number, line in enumerate(_text_lines(path), 1):
-        if line.strip():
-            try:
-                record = json.loads(line)
-            except (ValueError, RecursionError) as error:
-                raise _malformed(path.name, number, error) from None
-            if not isinstance(record, dict):
-                raise LabelsError(f"{path.name}, line {number}: a JSON object is needed, not {type(record).__name__}")
-            yield record
-
-
-def _json_records(path: Path) -> Iterator[Record]:
-    with _open_text(path) as handle:
-        text = handle.read()
-    if not text.strip():
-        return
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise _malformed(path.name, getattr(error, "lineno", 1), error) from None
-    yield from _table_records(data, path.name)
-
-
-def _parquet_records(path: Path) -> Iterator[Record]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(batch_size=1024):
-                yield from batch.to_pylist()
-    except pa.ArrowException as error:
-        raise LabelsError(f"{path.name}: not a readable Parquet file ({error}); write it again") from None
-
-
-def _table_records(source: Any, origin: str = "<table>") -> Iterator[Record]:
-    """The records of a DataFrame, or of an iterable of mappings."""
-    pandas = sys.modules.get("pandas")  # who passes a DataFrame has imported it; no one else should wait for it
-    if pandas is not None and isinstance(source, pandas.DataFrame):
-        names = [str(name) for name in source.columns]
-        if len(set(names)) < len(names):
-            raise LabelsError(f"{origin}: two columns have the same name; rename one ({', '.join(names)})")
-        source = (dict(zip(names, cells, strict=True)) for cells in source.itertuples(index=False, name=None))
-    elif isinstance(source, (str, bytes, Mapping)) or not isinstance(source, Iterable):
-        raise LabelsError(f"{origin}: rows are needed (a list of objects), not {type(source).__name__}")
-    for number, record in enumerate(source, 1):
-        if not isinstance(record, Mapping):
-            raise LabelsError(f"{origin}, row {number}: an object is needed, not {type(record).__name__}")
-        yield {str(name): value for name, value in record.items()}

@@ -38,18 +38,36 @@ _LIKERT = 5
 _MOST_WORDS = 9
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
+#: Numbers with a comma that can be read in one way: where it is decimal, and where it is not.
+_DECIMAL = re.compile(r"(?<![\w.,])(\d{1,3}(?:\.\d{3})+|\d+),(\d+)(?![\w.,])", re.ASCII)
+_THOUSANDS = re.compile(r"(?<![\w.,])\d{1,3}(?:(?:,\d{3})+\.\d+|(?:,\d{3}){2,}|(?:['’]\d{3})+)(?![\w.,])", re.ASCII)
+_EITHER = re.compile(r"[+-]?\d{1,3}\.\d{3}", re.ASCII)
+#: Marks without a width. Between digits they change what is seen, and the number has two readings.
+_INVISIBLE = re.compile("[\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\u20e3]+")
+_INSIDE = re.compile(rf"(?<=[\d.,]){_INVISIBLE.pattern}(?=[\d.,])")
+_MINUS = re.compile(r"[\u2010-\u2015\u2212](?=[\d.])")
 _STARS = re.compile(r"([★⭐🌟✭✮*]*)([☆✩]*)")
 _STAR_WORDS = re.compile(r"(\d+) ?stars?", re.ASCII)
-_FRACTION = re.compile(r"(\d+(?:\.\d+)?) ?(?:/|out of|of) ?(\d+)", re.ASCII)
+_FRACTION = re.compile(r"(\d+(?:\.\d+)?) ?(?:/|\u2044|out of|of|von|sur|de|su) ?(\d+)", re.ASCII)
+_PERCENT = re.compile(r"([+-]?\d+(?:\.\d+)?) ?(?:%|percent|per cent|pct|prozent)", re.ASCII)
+_UNITS = re.compile(rf"([+-]?\d+(?:\.\d+)?) ?(?:{WORDS['units']})", re.ASCII)
 _NUMBERED = re.compile(r"\(?(\d{1,2})\)? ?[-–—:.)=(] ?([^\d\s].*)", re.ASCII)
-_DATE = re.compile(r"\d{1,2}[-./ ](jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)\w*|\d{4}-\d\d-\d\d.*", re.ASCII)
+_DATE = re.compile(
+    rf"\d{{1,2}}\.?[-./ ]? ?(?:{WORDS['months']})\.?(?:[-./ ,]{{1,2}}\d{{2,4}})?"  # 5-Apr, 5. April 2026
+    rf"|(?:{WORDS['months']})\.?[-./ ]{{1,2}}\d{{1,4}}(?:, ?\d{{2,4}})?"  # Apr-05, April 5, 2026
+    r"|\d{1,4}([-./])\d{1,2}\1\d{1,4}(?:[t ]\d.*)?"  # 2026-04-05, 05.04.2026, 4/5/26
+    r"|\d{1,2}年?\d{1,2}月(?:\d{1,2}日)?",
+    re.ASCII,
+)
+_ARABIC = {"٪": "%", "٫": ".", "٬": ","}
 _TONES = re.compile("[\U0001f3fb-\U0001f3ff\ufe0e\ufe0f\u200d]")
 _BRACKETS = re.compile(r"(?P<what>.*?\S)[\s_]*[(\[](?P<inside>[^()\[\]]*)[)\]]\s*[?:*]?\s*", re.DOTALL)
 _RANGE = re.compile(r"(?<![\d.])(-?\d{1,3})\s*(?:-|–|—|to|\.\.|bis|/)\s*(\d{1,3})(?![\d.])", re.IGNORECASE)
 _NAMED_ENDS = re.compile(r"(-?\d{1,3})\s*(?:=|:|is|means)\s*([^\d,;]*)", re.IGNORECASE)
+_OF_HUNDRED = re.compile(r"\s*(?:in )?(?:%|percent|pct)\s*", re.IGNORECASE)
 _OUT_OF = re.compile(r"(?:/|out of)\s*(\d{1,3})", re.IGNORECASE)
 _TRAILING = re.compile(
-    r"(?P<what>.*?[^\W\d])[\s_]+(?P<inside>-?\d{1,3}\s*(?:-|–|\.\.|_?to_?)\s*\d{1,3}|(?:/|out of)\s*\d{1,3})",
+    r"(?P<what>.*?[^\W\d])[\s_]+(?P<inside>-?\d{1,3}\s*(?:-|–|\.\.|_?to_?)\s*\d{1,3}|(?:/|out of)\s*\d{1,3}|(?:in )?%)",
     re.IGNORECASE,
 )
 _GOOD = re.compile(r"\b(best|excellent|perfect|very good|great|outstanding|good)\b", re.IGNORECASE)
@@ -63,7 +81,8 @@ class Marks:
     names: the categories, worst first, where there are some (of stars and Likert words, where `kind` is score, those
     that they can be taken for), and `levels` their numbers. scale: what the marks
     themselves say of it (4/5, stars, words), None where they say nothing. unknown: the words, where most cells are
-    words of no known scale.
+    words of no known scale. decimal_comma: some cells are numbers with a decimal comma, in a file where that is clear.
+    signs: some cells are "+" and some "-", which is also how people say that there is no rating.
     """
 
     kind: Kind = "score"
@@ -72,17 +91,28 @@ class Marks:
     levels: tuple[float, ...] = ()
     scale: tuple[float, float] | None = None
     unknown: tuple[str, ...] = ()
+    decimal_comma: bool = False
+    signs: bool = False
 
     @classmethod
-    def of(cls, cells: Iterable[Any], categories: Sequence[str] = ()) -> Marks:
+    def of(cls, cells: Iterable[Any], categories: Sequence[str] = (), *, decimal_comma: bool = False) -> Marks:
         """From all cells of a column, single ratings each. categories: the words, worst first, where the user said
-        them. Cells that do not fit are left to `number`, which raises."""
-        words = Counter(folded(cell) for cell in cells if not unrated(cell))
+        them. decimal_comma: a comma in a number is one. Cells that do not fit are left to `number`, which raises."""
+        every = list(cells)
+        words = Counter(word for cell in every if not unrated(cell) and not is_date(word := folded(cell)))
+        signs = "+" in words and any(isinstance(cell, str) and plain(cell).strip() == "-" for cell in every)
+        commas = decimal_comma and any(map(_DECIMAL.search, words))
+        words = Counter({_word(word, commas): count for word, count in words.items()})
+        made = cls(signs=True) if signs and not categories else cls._of_words(words, categories)
+        return replace(made, decimal_comma=commas)
+
+    @classmethod
+    def _of_words(cls, words: Counter[str], categories: Sequence[str]) -> Marks:
         if categories:
             return _of_ladder([(name,) for name in categories], tuple(categories))
         if not words:
             return cls()
-        ways = (_numbers, _stars, _fractions, _numbered)
+        ways = (_numbers, _stars, _fractions, _percentages, _points, _numbered)
         result = [made for way in ways if (made := way(words)) is not None]
         result += [made for table in _TABLES if (made := _ladder(words, table)) is not None]
         # What reads most of the cells; of equals the first. The others are problems, a row each.
@@ -102,23 +132,57 @@ class Marks:
     def number(self, cell: Any) -> float | None:
         """The number of a word, None where the cell is to be read as a number. Raises ValueError that says what to
         do."""
-        if not self.values:
-            return None
-        word = folded(cell)
+        word = _word(folded(cell), self.decimal_comma)
         if word in self.values:
             return self.values[word]
-        if _DATE.fullmatch(word):
+        if self.signs:
+            raise ValueError("'+' and '-' can say good and bad, or that there is no rating; write pass and fail")
+        if is_date(word):
             raise ValueError(
                 f"{_cut(cell)} is a date, perhaps a rating such as 4/5 that a spreadsheet took for one; "
                 "format the column as text and type it again"
             )
+        if self.decimal_comma and _EITHER.fullmatch(word):
+            raise ValueError(f"{_cut(cell)} has a point where other cells have a decimal comma; write it with a comma")
+        if not self.values:
+            return None
         known = ", ".join(self.names or list(self.values)[:8])
         raise ValueError(f"{_cut(cell)} is not one of {known}; correct it, or give all words with --categories")
 
 
+    def plain(self, cell: Any) -> Any:
+        """A cell that is a number in other digits, or with commas, as the number that it is; any other as it is."""
+        word = _word(folded(cell), self.decimal_comma) if isinstance(cell, str) else ""
+        return word if NUMBER.fullmatch(word) else cell
+
+
 def unrated(cell: Any) -> bool:
     """Whether a cell holds no rating: empty, NaN, or a word such as n/a."""
-    return is_missing(cell) or (isinstance(cell, str) and cell.strip().casefold() in UNRATED)
+    return is_missing(cell) or (isinstance(cell, str) and (word := plain(cell).strip().casefold()) in UNRATED | {""})
+
+
+def is_date(word: str) -> bool:
+    """Whether a folded word is a date, as spreadsheets make of 4/5."""
+    return _DATE.fullmatch(word) is not None
+
+
+def plain(text: str) -> str:
+    """A text with the digits and signs of ASCII, and without marks that are not seen, but for those within a number."""
+    letters = (_letter(letter) for letter in text) if not text.isascii() else text
+    text = _MINUS.sub("-", "".join(letters))
+    return text if _INSIDE.search(text) else _INVISIBLE.sub("", text)
+
+
+def _letter(letter: str) -> str:
+    if "！" <= letter <= "～":  # the full-width forms
+        return chr(ord(letter) - 0xFEE0)
+    return str(unicodedata.decimal(letter)) if letter.isdecimal() else _ARABIC.get(letter, letter)
+
+
+def _word(word: str, decimal_comma: bool) -> str:
+    """A folded word whose numbers have a point for a decimal comma, and nothing between thousands."""
+    word = _THOUSANDS.sub(lambda hit: re.sub("[,'’]", "", hit[0]), word)
+    return _DECIMAL.sub(lambda hit: f"{hit[1].replace('.', '')}.{hit[2]}", word) if decimal_comma else word
 
 
 def folded(cell: Any) -> str:
@@ -127,7 +191,7 @@ def folded(cell: Any) -> str:
         return "true" if cell else "false"
     if isinstance(cell, (float, np.floating)) and (number := float(cell)).is_integer() and abs(number) < 1e15:
         return str(int(number))
-    text = unicodedata.normalize("NFC", _TONES.sub("", str(cell))).casefold()
+    text = unicodedata.normalize("NFC", _TONES.sub("", plain(str(cell)))).casefold()
     text = " ".join(text.replace("_", " ").split())
     if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
         text = text[1:-1]
@@ -142,6 +206,8 @@ def named_scale(name: str) -> tuple[str, tuple[float, float] | None]:
     if match is None:
         return name, None
     inside = match["inside"].replace("_", " ")
+    if _OF_HUNDRED.fullmatch(inside):
+        return match["what"].strip(" _-:"), (0.0, 100.0)
     ends = [(float(number), word) for number, word in _NAMED_ENDS.findall(inside)]
     if len(ends) >= 2:
         (low, _), (high, _) = min(ends), max(ends)
@@ -197,6 +263,18 @@ def _fractions(words: Counter[str]) -> Marks | None:
     values |= {word: float(word) for word in words if NUMBER.fullmatch(word) and 0 <= float(word) <= float(top)}
     low = 0.0 if min(values.values()) < 1 or int(top) >= 20 else 1.0
     return Marks("score", values, scale=(low, float(top)))
+
+
+def _percentages(words: Counter[str]) -> Marks | None:
+    values = {word: float(made[1]) for word in words if (made := _PERCENT.fullmatch(word))}
+    return Marks("score", values, scale=(0.0, 100.0)) if values else None
+
+
+def _points(words: Counter[str]) -> Marks | None:
+    """`5 points`."""
+    values = {word: float(made[1]) for word in words if (made := _UNITS.fullmatch(word))}
+    values |= {word: float(word) for word in words if NUMBER.fullmatch(word) and values}
+    return Marks("score", values) if values else None
 
 
 def _numbered(words: Counter[str]) -> Marks | None:

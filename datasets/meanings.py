@@ -43,7 +43,7 @@ def likely_scores(records: Records, names: Sequence[str]) -> list[str]:
     """Columns that could be the score: their values are ratings, and the name speaks of one or the values cannot be
     anything else (thumbs, stars, pass/fail)."""
     named, certain = [], []
-    for name in (name for name in names if name not in _OURS and not name.startswith("judge_")):
+    for name in (n for n in names if n not in _OURS and not n.startswith("judge_") and not by_machine(n)):
         cells = [cell for record in records if not unrated(cell := record.get(name))]
         if len(set(map(str, cells))) < 2 or any(isinstance(parsed(cell), list | dict) for cell in cells[:20]):
             continue
@@ -55,6 +55,19 @@ def likely_scores(records: Records, names: Sequence[str]) -> list[str]:
         elif marks.values:
             certain.append(name)
     return named or certain
+
+
+def by_machine(name: str) -> bool:
+    """Whether a column's name says that a machine wrote what is in it: `model_score`, `quality.suggestion`. A rating of
+    what a machine wrote ("AI answer quality") names that, and a person's names the person."""
+    texts = _NAMES["output"] - _NAMES["scorer"]
+    return speaks_of_machine(name) and not words_of(name) & texts
+
+
+def speaks_of_machine(name: str) -> bool:
+    """Whether a column's name has a machine's word, and no person's."""
+    words = words_of(name)
+    return bool(words & _NAMES["scorer"]) and not words & _NAMES["person"]
 
 
 def text_like(records: Records, name: str) -> bool:

@@ -21,7 +21,7 @@ from ..rows import ROLES as TEXT_ROLES
 from ..rows import as_text, folded_name, is_missing, named_roles, source_key, texts
 from .duplicates import merge
 from .marks import NUMBER, Kind, Marks, named_scale, unrated
-from .meanings import guessed, likely_scores
+from .meanings import by_machine, guessed, likely_scores
 
 OVERALL = "overall"
 #: Cells with ratings, each with its rater, "" where it is not named by the column.
@@ -30,8 +30,12 @@ _Cells: TypeAlias = Sequence[tuple[str, Any]]
 #: Role -> names of its column, best first: the texts (`judgesmith.rows`), then what people said of them.
 ROLES = TEXT_ROLES | named_roles("ratings")
 _ASPECT_COLUMN = re.compile(r"scores?[._](?P<aspect>.*\D.*)", re.IGNORECASE)
-_RATER_COLUMN = re.compile(r"(?:rater|annotator|worker|human|score|rating)[ _.-]?\d+", re.IGNORECASE)
+_RATER_COLUMN = re.compile(
+    r"(?:rater|annotator|worker|human|score|rating)[ _.-]?\d+|(?:rater|annotator|reviewer|labell?er|expert)[ _.-][a-h]",
+    re.IGNORECASE,
+)
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 
 # Scales people use, smallest first. The rare ones are believed only when many rows reach both of their ends: taking
 # 1..3 for a 1..5 would cut good outputs off, while taking 1..5 for a 1..3 does no harm to an order.
@@ -300,16 +304,24 @@ class Columns:
                 )
             aspects = {aspect or OVERALL: (likely[0], ())} if len(likely) == 1 else {}
         if scores_needed and not aspects and objects is None:
-            raise LabelsError(f"{origin}: no column with scores; {_listed(names)}; name it with --columns score=NAME")
+            raise LabelsError(f"{origin}: no column with scores{_of_machines(free)}; {_listed(names)}; name it with --columns score=NAME")
         return cls(result, {name: (column, ()) for name, column in further.items()} | aspects, objects, origin=origin)
 
-    def reading(self, records: Iterable[Mapping[str, Any]], categories: Sequence[str] = ()) -> Columns:
-        """These columns, with the ratings read as the cells of `records` are: words, stars and thumbs as numbers."""
+    def reading(
+        self,
+        records: Iterable[Mapping[str, Any]],
+        categories: Sequence[str] = (),
+        *,
+        decimal_comma: bool = False,
+    ) -> Columns:
+        """These columns, with the ratings read as the cells of `records` are: words, stars and thumbs as numbers, and
+        4,5 as 4.5 where `decimal_comma` says so."""
         cells: dict[str, list[Any]] = {}
         for record in records:
             for aspect, (_, *given) in self._score_cells(record).items():
                 cells.setdefault(aspect, []).extend(part for _, cell in chain(*given) for _, part in parts_of(cell))
-        return replace(self, marks={aspect: Marks.of(found, categories) for aspect, found in cells.items()})
+        marks = {name: Marks.of(found, categories, decimal_comma=decimal_comma) for name, found in cells.items()}
+        return replace(self, marks=marks)
 
     def row(self, record: Mapping[str, Any], line: int) -> tuple[Row, dict[str, str]]:
         """The record as a Row, and for each aspect whose score cannot be read the reason, with its column. Raises
@@ -421,6 +433,21 @@ def is_score(name: str) -> bool:
     return any(_plain(name) in tier for tier in ROLES["score"])
 
 
+def is_comment(name: str) -> bool:
+    """Whether a column of this name holds what people wrote beside their score."""
+    return any(_plain(name) in tier for tier in ROLES["rationale"])
+
+
+def _of_machines(names: Sequence[str]) -> str:
+    machines = ", ".join(repr(name) for name in names if by_machine(name))
+    return f" of people, as the name of {machines} says that a machine gave it" if machines else ""
+
+
+def is_role(name: str) -> bool:
+    """Whether a column of this name has a role, of a text or a rating, whatever it holds."""
+    return any(_plain(name) in tier for tiers in ROLES.values() for tier in tiers)
+
+
 def _listed(names: Sequence[str]) -> str:
     return "the columns are: " + ", ".join(names)
 
@@ -449,7 +476,7 @@ def _score_columns(
     objects = _best("scores", names, origin)
     raters = tuple(name for name in names if _RATER_COLUMN.fullmatch(name.strip()))
     aspects: dict[str, tuple[str | None, tuple[str, ...]]] = {}
-    for name in names:
+    for name in (name for name in names if not by_machine(name)):
         clean, scale = named_scale(name)
         if name not in raters and (match := _ASPECT_COLUMN.fullmatch(clean.strip())):
             aspects[match["aspect"]] = (name, ())
@@ -486,7 +513,7 @@ def read_ratings(value: Any, marks: Marks | None = None) -> list[tuple[str, floa
     ones are left out. marks: how words are read. Raises ValueError that says what to do."""
     read = marks or Marks()
     return [
-        (rater, _number(part) if (number := read.number(part)) is None else number)
+        (rater, _number(read.plain(part)) if (number := read.number(part)) is None else number)
         for rater, part in parts_of(value)
         if not unrated(part)
     ]
@@ -498,7 +525,8 @@ def _number(value: Any) -> float:
     if isinstance(value, str):
         text = value.strip()
         if _DECIMAL_COMMA.fullmatch(text):
-            raise ValueError(f"{value!r} could be a decimal comma or two ratings; write {text.replace(',', '.')}")
+            other = " or two ratings" if not _THOUSANDS.fullmatch(text) else f" or stand for {text.replace(',', '')}"
+            raise ValueError(f"{value!r} could be a decimal comma{other}; write {text.replace(',', '.')}")
         if not NUMBER.fullmatch(text):
             raise ValueError(f"{value!r} is not a number; write a number or remove the row")
         value = text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,8 +19,9 @@ from ..likeness import folded
 from ..rows import as_text
 from .duplicates import merge
 from .exports import recognised
+from .formats import Table
 from .marks import Kind, Marks, named_scale, reversed_scale, unrated
-from .meanings import text_like
+from .meanings import speaks_of_machine, text_like
 from .preferences import Pairs
 from .records import OVERALL, Account, Columns, Labels, Row, by_reason, infer_scale, refuse_outliers
 
@@ -31,7 +33,12 @@ _Rated: TypeAlias = tuple[int, Row, str | None]
 _SHOWN = 5  # problems in one message
 #: What a comparison has beside what it is about, of people's files and of those that `judgesmith score` writes.
 _BESIDE = ("output", "score", "system", "id", "verdict", "judge", "asked", "seen")
+#: Where a scale stands.
+_NAMED = "the column's name"
 _MOST_CATEGORIES = 20
+_LISTED = 6  # rows in one message
+#: What differs between problems of one kind.
+_VARYING = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[\d.]+""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +47,7 @@ class Outputs:
 
     records: of each output the first that it stands in. columns: their roles. problems: by aspect the first rating that
     cannot be read. compared: people compared two outputs in each row of the file; the scores are shares of comparisons
-    won. path: of the file."""
+    won. path: of the file. notes: on how it was read."""
 
     origin: str
     rows: list[Row]
@@ -49,6 +56,7 @@ class Outputs:
     problems: Mapping[str, str]
     compared: bool
     path: Path | None = None
+    notes: tuple[str, ...] = ()
 
     def names(self) -> list[str]:
         return names_of(self.records)
@@ -62,27 +70,27 @@ class Sheet:
     """The rows of a file as plain records, without an export's wrapping, two of them for a comparison of two outputs.
 
     columns: role -> column, as the user named them. lines: the row (from 1) that each record comes from. skipped: rows
-    that are no labels, with the reason. problems: what is wrong, a sentence each. raters: who rated.
+    that are no labels, with the reason. problems: (row, what is wrong). raters: who rated.
     Raises LabelsError where preferences are asked for and there are no two outputs.
     """
 
     def __init__(
-        self, origin: str, rows: Sequence[Record], columns: Mapping[str, Any], kind: Kind | None, has_header: bool
+        self, table: Table, rows: Sequence[Record], columns: Mapping[str, Any], kind: Kind | None = None
     ) -> None:
-        self.origin, self.columns, self.kind, self.has_header = origin, columns, kind, has_header
+        self.table, self.origin, self.columns, self.kind = table, table.origin, columns, kind
         self.records: list[Record] = []
         self.lines: list[int] = []
         self.skipped: dict[int, str] = {}
-        self.problems: list[str] = []
+        self.problems: list[tuple[int, str]] = []
         self.raters: set[str] = set()
-        self.rows, self.export = rows, recognised(rows, origin)
+        self.rows, self.export = rows, recognised(rows, self.origin)
         plain = list(rows) if self.export is None else [self.export.record(record) for record in rows]
         self.total = len(plain)
         compares = kind in (None, "preference") and "output" not in columns
         self.pairs = Pairs.find(names_of(plain, verdicts=False), columns) if compares else None
         if kind == "preference" and self.pairs is None:
             raise LabelsError(
-                f"{origin}: preferences need two outputs and a winner in each row (output_a, output_b, winner); name "
+                f"{self.origin}: preferences need two outputs and a winner in each row (output_a, output_b, winner); name "
                 "them with --columns output_a=NAME --columns output_b=NAME --columns winner=NAME; the columns are: "
                 + ", ".join(names_of(plain))
             )
@@ -99,7 +107,7 @@ class Sheet:
         try:
             won = pairs.won(record)
         except ValueError as error:
-            self.problems.append(f"{self.origin}, row {line}, column {pairs.winner!r}: {error}")
+            self.problems.append((line, f"column {pairs.winner!r}: {error}"))
             return []
         made = [] if won is None else pairs.sides(record, won)
         texts = [as_text(side["output"]) for side in made]
@@ -125,9 +133,8 @@ class Sheet:
         scale: tuple[float, float] | None,
         min_rows: int,
         categories: Sequence[str],
-        notes: Iterable[str],
     ) -> Labels:
-        """The labels of one aspect, perhaps all the same. notes: on how the file was read. Raises LabelsError."""
+        """The labels of one aspect, perhaps all the same. Raises LabelsError."""
         roles = self._roles(aspect, categories)
         parsed = [roles.row(record, line) for record, line in zip(self.records, self.lines, strict=True)]
         if self.pairs is not None:  # what is written of two outputs speaks for the better one
@@ -140,18 +147,20 @@ class Sheet:
         marks, column = roles.marks.get(aspect, Marks()), roles.column_of(aspect)
         given, where = self._told_scale(column or "", marks) if scale is None else (scale, None)
 
-        problems = [*self._text_problems(rows, roles), *self.problems]
-        problems += self._score_problems(rows, aspect, column, given)
+        found = [*self._text_problems(rows, roles), *self.problems, *_score_problems(rows, aspect, column, given)]
+        problems = _by_column(self.origin, found)
         if len(rows) < min_rows and not self.problems:
             of = f" of {self.total} rows are labels ({self._reasons()})," if self.skipped else " rows,"
             more = "rate more rows" if self.skipped else "add rows"
             problems.append(f"{self.origin}: {len(rows)}{of} at least {min_rows} are needed; {more}")
         self._fail(problems)
 
-        warnings = [*notes, *self._notes(roles)]
+        warnings = [*self.table.notes, *self._notes(roles)]
         values = np.array([value for row in rows for value in _values(row, aspect)])
         if given is None:
             refuse_outliers(self.origin, column, rows, aspect)
+        if given == (0.0, 100.0) and where == _NAMED and values.max() <= 1:  # shares, whatever the name says of percent
+            given, where = None, None
         low, high = given or infer_scale(values, len(rows))
         if given is None:
             warnings.append(
@@ -176,11 +185,11 @@ class Sheet:
 
     def _roles(self, aspect: str | None, categories: Sequence[str]) -> Columns:
         if not self.records:
-            self._fail(self.problems)
+            self._fail(_by_column(self.origin, self.problems))
             raise LabelsError(f"{self.origin}: no row is a label ({self._reasons()}); at least some must be rated")
         chosen = self._chosen()
         columns = Columns.find(self.names, self.origin, chosen=chosen, aspect=aspect, records=self.records)
-        roles = columns.reading(self.records, categories)
+        roles = columns.reading(self.records, categories, decimal_comma=self.table.decimal_comma)
         for name, marks in roles.marks.items():
             if marks.unknown and name in (aspect or name, OVERALL):
                 raise LabelsError(
@@ -220,7 +229,7 @@ class Sheet:
         labelled = []
         for place, ((row, reasons), line) in enumerate(zip(parsed, self.lines, strict=True)):
             if aspect in reasons:
-                self.problems.append(f"{self.origin}, row {line}, {reasons[aspect]}")
+                self.problems.append((line, reasons[aspect]))
             elif aspect not in row.scores:
                 self.skipped[line] = "no rating" if row.output else "no output and no rating"
             else:
@@ -248,7 +257,7 @@ class Sheet:
     def outputs(self, also: Sequence[str] = (), *, texts_needed: bool = True) -> Outputs:
         """Every output, rated or not. also: columns with further ratings. Raises LabelsError, for winners that cannot
         be read, too."""
-        self._fail(self.problems)
+        self._fail(_by_column(self.origin, self.problems))
         found = Columns.find(
             self.names,
             self.origin,
@@ -258,19 +267,20 @@ class Sheet:
             also=also,
             records=self.records,
         )
-        roles = found.reading(self.records)
+        roles = found.reading(self.records, decimal_comma=self.table.decimal_comma)
         parsed = [roles.row(record, line) for record, line in zip(self.records, self.lines, strict=True)]
-        problems: dict[str, str] = {}
+        wrong: dict[str, list[tuple[int, str]]] = {}
         for (_, reasons), line in zip(parsed, self.lines, strict=True):
             for aspect, reason in reasons.items():
-                problems.setdefault(aspect, f"{self.origin}, row {line}, {reason}")
+                wrong.setdefault(aspect, []).append((line, reason))
+        problems = {aspect: _by_column(self.origin, cells)[0] for aspect, cells in wrong.items()}
         groups: list[list[_Rated]] = []
         for group in self._by_output(((place, row) for place, (row, _) in enumerate(parsed)), roles):
             rated = any(row.scores for _, row, _ in group)  # what has no rating is there as often as the file has it
             groups += [group] if rated else [[one] for one in group]
         groups.sort(key=lambda group: group[0][0])
         rows, records = [_one(group) for group in groups], [self._whole(group[0][0]) for group in groups]
-        return Outputs(self.origin, rows, records, roles, problems, self.pairs is not None)
+        return Outputs(self.origin, rows, records, roles, problems, self.pairs is not None, notes=tuple(self.table.notes))
 
     def _told_scale(self, column: str, marks: Marks) -> tuple[tuple[float, float] | None, str | None]:
         """The scale that the column's name or the marks themselves say, and where it stands; None where nothing
@@ -284,7 +294,7 @@ class Sheet:
             return (0.0, 1.0), "the share of comparisons won"
         named = named_scale(column)[1]
         if named is not None and not marks.levels:
-            return named, "the column's name"
+            return named, _NAMED
         return (marks.scale, "the ratings") if marks.values or marks.scale == (-1.0, 1.0) else (None, None)
 
     def _kind(
@@ -307,43 +317,25 @@ class Sheet:
 
     # -- what is said
 
-    def _text_problems(self, rows: Sequence[Row], roles: Columns) -> list[str]:
+    def _text_problems(self, rows: Sequence[Row], roles: Columns) -> list[tuple[int, str]]:
         problems = []
-        column = roles.texts.get("output", roles.texts.get("messages"))
+        output, name = roles.texts.get("output", roles.texts.get("messages")), roles.texts.get("id", "id")
         seen: dict[str, int] = {}
         for row in rows:
             if not row.output:
-                problems.append(
-                    f"{self.origin}, row {row.line}, column {column!r}: the output is empty; fill it in or remove the"
-                    " row"
-                )
+                problems.append((row.line, f"column {output!r}: the output is empty; fill it in or remove the row"))
             first = seen.setdefault(row.id, row.line)
             if first != row.line:
-                problems.append(
-                    f"{self.origin}, row {row.line}, column {roles.texts.get('id', 'id')!r}: id {row.id!r} is that of"
-                    f" row {first} already; give every row its own"
-                )
+                again = f"id {row.id!r} is that of row {first} already; give every row its own"
+                problems.append((row.line, f"column {name!r}: {again}"))
         return problems
-
-    def _score_problems(
-        self, rows: Sequence[Row], aspect: str, column: str | None, scale: tuple[float, float] | None
-    ) -> list[str]:
-        low, high = scale or (-np.inf, np.inf)
-        outside = {row.line: off for row in rows if (off := [x for x in _values(row, aspect) if not low <= x <= high])}
-        every = [value for off in outside.values() for value in off]
-        wider = f"--scale {min([low, *every]):g} {max([high, *every]):g}"
-        return [
-            f"{self.origin}, row {line}, column {column!r}: {off[0]:g} is outside {low:g}..{high:g};"
-            f" pass {wider} or correct the row"
-            for line, off in outside.items()
-        ]
 
     def _fail(self, problems: Sequence[str]) -> None:
         """Raises LabelsError where there are problems."""
         lines = list(problems[:_SHOWN])
         if len(problems) > _SHOWN:
             lines.append(f"... and {len(problems) - _SHOWN} more problems")
-        if self.has_header and any(", row " in line for line in lines):
+        if self.table.has_header and any(", row " in line for line in lines):
             lines.append("(rows are counted from 1 without the header)")
         if lines:
             raise LabelsError(*lines)
@@ -369,7 +361,16 @@ class Sheet:
                 f"{self.origin}, column {column!r}: the assistant's last turn is judged, the turns before it are its "
                 f"source{more}; to judge whole conversations, pass --columns output={column}"
             )
+        without = sum(not as_text(record.get(roles.texts.get("source", ""))) for record in self.records)
+        if "source" in roles.texts and 0 < without < len(self.records):
+            lines.append(f"{self.origin}: {without} of {len(self.records)} rows have no source and are judged without one")
         columns = sorted({column for column, _ in roles.aspects.values() if column is not None})
+        lines += [
+            f"{self.origin}: the ratings are those of {name!r}, whose name speaks of a machine; if no person gave them, "
+            "name people's with --columns score=NAME"
+            for name in columns
+            if speaks_of_machine(name) and name not in self.columns.values()
+        ]
         return lines + [
             f"{self.origin}, column {column!r}: the keys of its objects were taken as raters and averaged;"
             f" if they are aspects, pass --columns scores={column}"
@@ -413,9 +414,38 @@ def _conflicts(origin: str, rows: Sequence[Row], aspect: str, apart: float) -> l
 
 def rows_in_words(lines: Sequence[int]) -> str:
     """`row 3`, `rows 3, 7, 9` or `12 rows, the first 3`."""
-    if len(lines) > 6:
+    if len(lines) > _LISTED:
         return f"{len(lines)} rows, the first {lines[0]}"
     return f"row{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines))}"
+
+
+def _score_problems(
+    rows: Sequence[Row], aspect: str, column: str | None, scale: tuple[float, float] | None
+) -> list[tuple[int, str]]:
+    low, high = scale or (-np.inf, np.inf)
+    outside = {row.line: off for row in rows if (off := [x for x in _values(row, aspect) if not low <= x <= high])}
+    every = [value for off in outside.values() for value in off]
+    wider = f"--scale {min([low, *every]):g} {max([high, *every]):g}"
+    return [
+        (line, f"column {column!r}: {off[0]:g} is outside {low:g}..{high:g}; pass {wider} or correct the row")
+        for line, off in outside.items()
+    ]
+
+
+def _by_column(origin: str, problems: Iterable[tuple[int, str]]) -> list[str]:
+    """One sentence for each kind of problem in a column, with the number of its cells. problems: (row, "column 'NAME':
+    what is wrong"); those of a kind differ in quoted words and numbers alone."""
+    kinds: dict[tuple[str, str], list[tuple[int, str]]] = {}
+    for line, reason in problems:
+        column, _, what = reason.partition(": ")
+        kinds.setdefault((column, _VARYING.sub("", what)), []).append((line, reason))
+    result = []
+    for cells in kinds.values():
+        line, reason = cells[0]
+        rows = f": rows {', '.join(str(other) for other, _ in cells)}" if len(cells) <= _LISTED else ""
+        such = f" ({len(cells)} such cells{rows})" if len(cells) > 1 else ""
+        result.append(f"{origin}, row {line}, {reason}{such}")
+    return result
 
 
 def _values(row: Row, aspect: str) -> tuple[float, ...]:

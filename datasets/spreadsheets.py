@@ -29,7 +29,8 @@ def sheet_records(path: Path, notes: list[str]) -> Iterator[dict[str, Any]]:
         ) from None
     try:
         with CalamineWorkbook.from_path(str(path)) as book:
-            sheets = {name: book.get_sheet_by_name(name).to_python(skip_empty_area=True) for name in book.sheet_names}
+            opened = {name: book.get_sheet_by_name(name) for name in book.sheet_names}
+            sheets = {name: sheet.to_python(skip_empty_area=True) for name, sheet in opened.items()}
     except (CalamineError, OSError, ValueError) as error:
         raise LabelsError(f"{path.name}: not a readable spreadsheet ({error}); save it again, or as CSV") from None
     starts = {name: start for name, rows in sheets.items() if (start := _start(rows)) is not None}
@@ -42,8 +43,26 @@ def sheet_records(path: Path, notes: list[str]) -> Iterator[dict[str, Any]]:
     if start:
         notes.append(f"{path.name}: {start} line(s) above the header were left out")
     header = unique([str(cell).strip() for cell in sheets[name][start]], path.name)
+    filled = _fill(sheets[name], opened[name], start)
+    if filled:
+        columns = ", ".join(dict.fromkeys(repr(header[place]) for place in filled))
+        notes.append(f"{path.name}: {len(filled)} cells of merged ones have the text of all, in {columns}")
     for cells in sheets[name][start + 1 :]:
         yield {name: _cell(cell) for name, cell in zip(header, cells, strict=False) if name}
+
+
+def _fill(rows: list[list[Any]], sheet: Any, header: int) -> list[int]:
+    """Give each cell that is merged with those above it, below the header, their value. Returns the columns of these
+    cells."""
+    filled = []
+    top, left = sheet.start or (0, 0)
+    for (first, column), (last, _) in sheet.merged_cell_ranges or ():  # none in some formats
+        place = column - left
+        for row in range(first + 1 - top, last + 1 - top):
+            if first - top > header and row < len(rows) and place < len(rows[row]) and rows[row][place] in ("", None):
+                rows[row][place] = rows[first - top][place]
+                filled.append(place)
+    return filled
 
 
 def _start(rows: list[list[Any]]) -> int | None:

@@ -11,7 +11,7 @@ import json
 import math
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, time
@@ -84,6 +84,19 @@ def read_texts(record: Any) -> Texts:
     if callable(keys):
         return read_texts({str(name): record[name] for name in keys()})
     return read_texts({role: getattr(record, role) for role in ROLES if hasattr(record, role)})
+
+
+def arrow_records(table: Any) -> Iterator[dict[str, Any]] | None:
+    """The records of a table that Arrow reads (polars, pyarrow, DuckDB), in batches; None for anything else."""
+    if not hasattr(table, "__arrow_c_stream__") and not hasattr(table, "__arrow_c_array__"):
+        return None
+    import pyarrow as pa
+
+    if hasattr(table, "__arrow_c_stream__"):
+        batches: Iterable[Any] = pa.RecordBatchReader.from_stream(table)
+    else:
+        batches = [pa.record_batch(table)]
+    return (record for batch in batches for record in batch.to_pylist())
 
 
 def human_score(example: Any) -> float:

@@ -188,8 +188,8 @@ class TestRowProblems:
     def test_off_the_scale(self, tmp_path: Path) -> None:
         path = write(tmp_path / "labels.csv", records(score_3=7, score_4=0.5))
         assert message(path, scale=(1, 5)) == (
-            "labels.csv, row 3, column 'score': 7 is outside 1..5; pass --scale 0.5 7 or correct the row\n"
-            "labels.csv, row 4, column 'score': 0.5 is outside 1..5; pass --scale 0.5 7 or correct the row" + COUNTED
+            "labels.csv, row 3, column 'score': 7 is outside 1..5; pass --scale 0.5 7 or correct the row "
+            "(2 such cells: rows 3, 4)" + COUNTED
         )
 
     @pytest.mark.parametrize(
@@ -221,10 +221,16 @@ class TestRowProblems:
         assert labels.understood()["skipped_rows"] == [{"row": 9, "reason": "no rating"}]
         assert (labels.understood()["rows"], labels.understood()["labelled"]) == (9, 8)
 
+    def test_problems_of_a_column_are_one_with_their_number(self) -> None:
+        (line,) = message(records(**{f"output_{n}": "" for n in range(1, 9)})).splitlines()
+        assert line.startswith("<table>, row 1, column 'output'") and line.endswith("(8 such cells)")
+
     def test_five_problems_are_shown_and_the_rest_counted(self) -> None:
-        lines = message(records(**{f"output_{n}": "" for n in range(1, 9)})).splitlines()
-        assert [line.split(":")[0] for line in lines[:5]] == [f"<table>, row {n}, column 'output'" for n in range(1, 6)]
-        assert lines[5:] == ["... and 3 more problems"]
+        wrong = dict(zip(range(1, 7), ("x", "2026-04-05", "4,5", "5,000", "1e999", 1e13), strict=True))
+        rows = records(output_7="", **{f"score_{n}": cell for n, cell in wrong.items()})
+        lines = message(rows).splitlines()
+        assert len(lines) == 6 and lines[5] == "... and 2 more problems"
+        assert [line.split(",")[1] for line in lines[:5]] == [" row 7", " row 1", " row 2", " row 3", " row 4"]
 
     @pytest.mark.parametrize("source", [{"source": ""}, {}])
     def test_a_task_without_sources(self, source: dict[str, str]) -> None:
@@ -242,7 +248,7 @@ class TestFileProblems:
         for source in (3, b"x", [["a"]]):
             assert message(source).startswith("<table>")
 
-    @pytest.mark.parametrize("name", ["labels", "l.csv.gz"])
+    @pytest.mark.parametrize("name", ["labels", "l.csv.zip", "l.gz", "l.parquet.gz"])
     def test_unknown_ending(self, tmp_path: Path, name: str) -> None:
         assert message(from_text(tmp_path, name, "x")) == (
             f"{name}: unknown file type; use one of .csv, .tsv, .json, .jsonl, .ndjson, .parquet,"
@@ -250,9 +256,11 @@ class TestFileProblems:
         )
 
     def test_another_encoding(self, tmp_path: Path) -> None:
-        for name, text, line in (("l.jsonl", b'{"a": 1}\n{"output": "caf\xe9"}\n', 2), ("l.csv", b"\xff\xfea", 1)):
-            said = f"{name}, line {line}: the text is not UTF-8; save the file as UTF-8 (Excel: CSV UTF-8)"
-            assert message(from_text(tmp_path, name, text)) == said
+        said = "l.csv: the text is not utf-16-le, as its first bytes say (truncated data); save the file as UTF-8"
+        assert message(from_text(tmp_path, "l.csv", b"\xff\xfea")).startswith(said)
+        said = "l.jsonl, line 2: the text is not UTF-8, though most of the file is: it is damaged there"
+        text = b'{"output": "\xc3\xa9\xe2\x82\xac\xc3\xa9"}\n{"output": "caf\xe9"}\n'
+        assert message(from_text(tmp_path, "l.jsonl", text)).startswith(said)
 
     @pytest.mark.parametrize(("name", "text", "expected"), CASES["files"])
     def test_message(self, tmp_path: Path, name: str, text: str, expected: str) -> None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from ..datasets.loading import open_table
+from ..datasets.formats import open_table
 from ..errors import OptionError
 from ..parts import nearest
 

@@ -15,7 +15,8 @@ import numpy.typing as npt
 from ..agreement.correlation import Vector
 from ..agreement.meta.inputs import MANY
 from ..conversation import parsed
-from ..datasets.loading import open_table, read_outputs
+from ..datasets.formats import open_table
+from ..datasets.loading import read_outputs
 from ..datasets.marks import Marks, folded, named_scale
 from ..datasets.meanings import likely_scores
 from ..datasets.records import OVERALL, Row, infer_scale, is_score, merge_groups, read_ratings, refuse_outliers
@@ -152,6 +153,7 @@ def some(names: Iterable[str]) -> str:
 
 def read_people(joined: Judged, file: File, wanted: Sequence[str], scale: tuple[float, float] | None) -> None:
     known = file.aspects()
+    joined.notes += file.notes
     if not wanted:
         wanted = [OVERALL] if OVERALL in known else known
         if not wanted:
@@ -177,13 +179,17 @@ def read_people(joined: Judged, file: File, wanted: Sequence[str], scale: tuple[
         defined = values[~np.isnan(values)]
         if scale is not None:
             joined.scales[aspect] = scale
-        elif told := named_scale(file.columns.column_of(aspect) or "")[1] or marks.scale:
+        elif (told := _told_scale(file, aspect, marks)) and not (told == (0, 100) and np.nanmax(values) <= 1):
             joined.scales[aspect] = told
         elif len(defined):
             rated = [row for row in file.rows if aspect in row.scores]
             refuse_outliers(file.origin, file.columns.column_of(aspect), rated, aspect)
             every = np.concatenate([defined, *(np.array(r) for r in ratings if len(r))])
             joined.scales[aspect] = infer_scale(every, len(defined))
+
+
+def _told_scale(file: File, aspect: str, marks: Marks) -> tuple[float, float] | None:
+    return named_scale(file.columns.column_of(aspect) or "")[1] or marks.scale
 
 
 def human_ratings(

@@ -14,7 +14,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ..datasets.benchmarks.registry import PREFIX
-from ..datasets.loading import aspects_of_mean, open_table
+from ..datasets.formats import open_table
+from ..datasets.loading import aspects_of_mean
 from ..datasets.records import OVERALL, ROLES
 from ..errors import JudgesmithError, OptionError
 from ..programs import artifact

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from ..datasets.loading import open_table
+from ..datasets.formats import open_table
 from ..errors import JudgesmithError, OptionError
 from ..evaluating.sources import read_file
 from ..programs import artifact

@@ -1,0 +1,109 @@
+"""The encoding of a file of text: UTF-8, UTF-16, or what a library finds in files that are older than both."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from ..errors import LabelsError
+
+#: What offices save texts as, those of most files first: among equally plausible ones the first is taken.
+_OFFICE = "cp1252 cp1250 cp1251 cp932 gb18030 big5 cp949 cp1254 cp1253 cp1257 cp1255 cp1256 mac_roman".split()
+#: Where anything else fits as well, it is that.
+_LAST = "mac_roman"
+_MARKS = ((b"\xff\xfe\0\0", "utf-32"), (b"\0\0\xfe\xff", "utf-32"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
+_CHUNK = 1 << 20
+_SAMPLE = 50_000  # bytes of lines beyond ASCII that are looked at
+_WORDS, _SHOWN = 4, 24  # words in a note, and characters of each
+
+
+def binary(path: Path) -> BinaryIO:
+    """The bytes of a file, of one that gzip has packed, too."""
+    return cast(BinaryIO, gzip.open(path)) if path.suffix.lower() == ".gz" else path.open("rb")
+
+
+def encoding_of(path: Path) -> tuple[str, str | None]:
+    """The encoding of a file of text, and what a user should know of it: that it was found, and what that gives.
+
+    Every byte is looked at, as the first one that is not ASCII may stand in the last row. Raises LabelsError for damaged
+    UTF-8, and for what no encoding fits.
+    """
+    with binary(path) as raw:
+        head = raw.read(4096)
+    for mark, name in _MARKS:
+        if head.startswith(mark):
+            return name, None
+    if head.count(b"\0") * 4 > len(head):  # two bytes a letter, without a mark that says in which order
+        little = head[1::2].count(b"\0") > head[::2].count(b"\0")
+        return ("utf-16-le" if little else "utf-16-be"), None
+    broken = _not_utf8(path)
+    return ("utf-8-sig", None) if broken is None else _found(path, broken)
+
+
+def _chunks(path: Path) -> Iterator[bytes]:
+    with binary(path) as raw:
+        while chunk := raw.read(_CHUNK):
+            yield chunk
+
+
+def _not_utf8(path: Path) -> int | None:
+    """The line (from 1) with the first byte that is not UTF-8, None where all are."""
+    decoder, lines = codecs.getincrementaldecoder("utf-8")(), 1
+    try:
+        for chunk in _chunks(path):
+            lines += decoder.decode(chunk).count("\n")
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError as error:
+        return lines + error.object[: error.start].count(b"\n")
+    return None
+
+
+def _found(path: Path, line: int) -> tuple[str, str]:
+    problem = f"{path.name}, line {line}: the text is not UTF-8"
+    advice = "save the file as UTF-8 (Excel: CSV UTF-8)"
+    sample = bytearray()
+    with binary(path) as raw:
+        for text in raw:
+            if not text.isascii():
+                sample += text
+            if len(sample) > _SAMPLE:
+                break
+    read = bytes(sample).decode("utf-8", "surrogateescape")
+    odd = sum("\udc80" <= letter <= "\udcff" for letter in read)
+    if sum(letter > "\x7f" for letter in read) >= 2 * odd:
+        raise LabelsError(f"{problem}, though most of the file is: it is damaged there; write it again, or {advice}")
+    try:
+        from charset_normalizer import from_bytes
+    except ImportError:
+        raise LabelsError(f"{problem}; {advice}, or pip install 'judgesmith[tables]' to find its encoding") from None
+    ranked = sorted(
+        (name == _LAST, round(match.chaos, 1), -round(match.coherence, 1), _OFFICE.index(name), name)
+        for match in from_bytes(bytes(sample), cp_isolation=list(_OFFICE))
+        for name in match.could_be_from_charset
+        if name in _OFFICE
+    )
+    for *_, name in ranked:
+        if _decodes(path, name):
+            words = re.findall(r"[^\W\d_]+", bytes(sample).decode(name))
+            beyond = dict.fromkeys(word[:_SHOWN] for word in words if not word.isascii())
+            shown = ", ".join(list(beyond)[:_WORDS]) or "signs alone"
+            return name, (
+                f"{path.name}: the text is not UTF-8 and was read as {name}, which was found by its letters ({shown}); "
+                f"{advice} if these are wrong"
+            )
+    raise LabelsError(f"{problem}, and no other encoding fits; {advice}")
+
+
+def _decodes(path: Path, name: str) -> bool:
+    decoder = codecs.getincrementaldecoder(name)()
+    try:
+        for chunk in _chunks(path):
+            decoder.decode(chunk)
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return False
+    return True
