@@ -236,4 +236,5 @@ def _iter_rows(table: Table, columns: Mapping[str, str] | None) -> Iterator[tupl
     chosen_columns = Columns.find(names, table.origin, chosen=columns, scores_needed=False, records=plain)
     roles = chosen_columns.reading(plain, decimal_comma=table.decimal_comma)
     for line, record in enumerate(itertools.chain(head, table.records), 1):
-        yield roles.row(record if export is None else export.record(record), line)[0], record
+        row = roles.row(record if export is None else export.record(record), line)[0]
+        yield row, roles.pointed(record) if table.decimal_comma else record

@@ -41,7 +41,7 @@ NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE | re.AS
 #: Numbers with a comma that can be read in one way: where it is decimal, and where it is not.
 _DECIMAL = re.compile(r"(?<![\w.,])(\d{1,3}(?:\.\d{3})+|\d+),(\d+)(?![\w.,])", re.ASCII)
 _THOUSANDS = re.compile(r"(?<![\w.,])\d{1,3}(?:(?:,\d{3})+\.\d+|(?:,\d{3}){2,}|(?:['’]\d{3})+)(?![\w.,])", re.ASCII)
-_EITHER = re.compile(r"[+-]?\d{1,3}\.\d{3}", re.ASCII)
+_EITHER = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}", re.ASCII)
 #: Marks without a width. Between digits they change what is seen, and the number has two readings.
 _INVISIBLE = re.compile("[\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\u20e3]+")
 _INSIDE = re.compile(rf"(?<=[\d.,]){_INVISIBLE.pattern}(?=[\d.,])")
@@ -154,6 +154,11 @@ class Marks:
         """A cell that is a number in other digits, or with commas, as the number that it is; any other as it is."""
         word = _word(folded(cell), self.decimal_comma) if isinstance(cell, str) else ""
         return word if NUMBER.fullmatch(word) else cell
+
+
+def pointed(cell: Any) -> Any:
+    """A text whose numbers have a point for a decimal comma."""
+    return _word(plain(cell), True) if isinstance(cell, str) else cell
 
 
 def unrated(cell: Any) -> bool:

@@ -20,7 +20,7 @@ from ..errors import LabelsError, OptionError
 from ..rows import ROLES as TEXT_ROLES
 from ..rows import as_text, folded_name, is_missing, named_roles, source_key, texts
 from .duplicates import merge
-from .marks import NUMBER, Kind, Marks, named_scale, unrated
+from .marks import NUMBER, Kind, Marks, named_scale, pointed, unrated
 from .meanings import by_machine, guessed, likely_scores
 
 OVERALL = "overall"
@@ -322,6 +322,11 @@ class Columns:
                 cells.setdefault(aspect, []).extend(part for _, cell in chain(*given) for _, part in parts_of(cell))
         marks = {name: Marks.of(found, categories, decimal_comma=decimal_comma) for name, found in cells.items()}
         return replace(self, marks=marks)
+
+    def pointed(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        """The record, its ratings with a point for a decimal comma: where it goes, nothing says that `;` separated."""
+        ratings = {name for column, raters in self.aspects.values() for name in (column, *raters)}
+        return {name: pointed(cell) if name in ratings else cell for name, cell in record.items()}
 
     def row(self, record: Mapping[str, Any], line: int) -> tuple[Row, dict[str, str]]:
         """The record as a Row, and for each aspect whose score cannot be read the reason, with its column. Raises

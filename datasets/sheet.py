@@ -47,7 +47,7 @@ class Outputs:
 
     records: of each output the first that it stands in. columns: their roles. problems: by aspect the first rating that
     cannot be read. compared: people compared two outputs in each row of the file; the scores are shares of comparisons
-    won. path: of the file. notes: on how it was read."""
+    won. path: of the file. notes: on how it was read. decimal_comma: as of its table."""
 
     origin: str
     rows: list[Row]
@@ -57,6 +57,7 @@ class Outputs:
     compared: bool
     path: Path | None = None
     notes: tuple[str, ...] = ()
+    decimal_comma: bool = False
 
     def names(self) -> list[str]:
         return names_of(self.records)
@@ -280,7 +281,16 @@ class Sheet:
             groups += [group] if rated else [[one] for one in group]
         groups.sort(key=lambda group: group[0][0])
         rows, records = [_one(group) for group in groups], [self._whole(group[0][0]) for group in groups]
-        return Outputs(self.origin, rows, records, roles, problems, self.pairs is not None, notes=tuple(self.table.notes))
+        return Outputs(
+            self.origin,
+            rows,
+            records,
+            roles,
+            problems,
+            self.pairs is not None,
+            notes=tuple(self.table.notes),
+            decimal_comma=self.table.decimal_comma,
+        )
 
     def _told_scale(self, column: str, marks: Marks) -> tuple[tuple[float, float] | None, str | None]:
         """The scale that the column's name or the marks themselves say, and where it stands; None where nothing

@@ -295,3 +295,10 @@ def test_notes_tell_of_rows_that_end_early(tmp_path: Path) -> None:
     table = open_table(written(tmp_path, "l.csv", text(rows(comment="")).replace(",\n", "\n")))
     assert len(list(table.records)) == len(SCORES)
     assert table.notes == ["l.csv: 9 rows end before 'comment', which was taken as empty there"]
+
+
+def test_a_decimal_comma_has_a_point_where_its_file_is_left(tmp_path: Path) -> None:
+    path = written(tmp_path, "l.csv", cells(["4,5", "1,5"], ";").replace("Yes;", "Yes, 4,5;"))
+    records = [record for _, record in iter_rows(path)]
+    assert {record["score"] for record in records} == {"4.5", "1.5"}
+    assert all("Yes, 4,5;" in record["output"] for record in records)

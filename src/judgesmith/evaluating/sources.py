@@ -255,7 +255,8 @@ def read_cell(origin: str, line: int, column: str, cell: Any, marks: Marks | Non
 
 
 def read_number(file: File, row: Row, column: str, cell: Any) -> float:
-    value = read_cell(file.origin, row.line, column, cell)
+    commas = file.decimal_comma and isinstance(cell, str) and "," in cell
+    value = read_cell(file.origin, row.line, column, cell, Marks(decimal_comma=commas))
     return math.fsum(value) / len(value) if value else math.nan
 
 
