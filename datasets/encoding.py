@@ -12,7 +12,10 @@ from typing import BinaryIO, cast
 from ..errors import LabelsError
 
 #: What offices save texts as, those of most files first: among equally plausible ones the first is taken.
-_OFFICE = "cp1252 cp1250 cp1251 cp932 gb18030 big5 cp949 cp1254 cp1253 cp1257 cp1255 cp1256 mac_roman".split()
+_OFFICE = [
+    *("cp1252", "cp1250", "cp1251", "cp932", "gb18030", "big5", "cp949"),
+    *("cp1254", "cp1253", "cp1257", "cp1255", "cp1256", "mac_roman"),
+]
 #: Where anything else fits as well, it is that.
 _LAST = "mac_roman"
 _MARKS = ((b"\xff\xfe\0\0", "utf-32"), (b"\0\0\xfe\xff", "utf-32"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
@@ -29,8 +32,8 @@ def binary(path: Path) -> BinaryIO:
 def encoding_of(path: Path) -> tuple[str, str | None]:
     """The encoding of a file of text, and what a user should know of it: that it was found, and what that gives.
 
-    Every byte is looked at, as the first one that is not ASCII may stand in the last row. Raises LabelsError for damaged
-    UTF-8, and for what no encoding fits.
+    Every byte is looked at, as the first one that is not ASCII may stand in the last row. Raises LabelsError for
+    damaged UTF-8, and for what no encoding fits.
     """
     with binary(path) as raw:
         head = raw.read(4096)

@@ -79,7 +79,8 @@ def open_table(source: Source) -> Table:
             notes.append(f"{path.name}: {form.above} line(s) above the header were left out")
         records = _guarded(path, _csv_records(text, form, notes))
         return Table(path.name, records, True, notes, form.delimiter == ";")
-    return Table(path.name, _guarded(path, _json_records(text) if kind == "json" else _jsonl_records(text)), notes=notes)
+    reader = _json_records if kind == "json" else _jsonl_records
+    return Table(path.name, _guarded(path, reader(text)), notes=notes)
 
 
 def kind_of(path: Path) -> str | None:
@@ -290,10 +291,7 @@ def _json_records(text: _Text) -> Iterator[Record]:
         data = json.loads(content)
     except json.JSONDecodeError as error:
         if error.msg != "Extra data":
-            closing = re.compile(r",?\s*([\]}])").match(content, error.pos)
-            comma = closing and content[: closing.end() - 1].rstrip().endswith(",")
-            advice = f"there is a comma before {closing[1]!r}; take it away" if closing and comma else "correct the line"
-            raise _malformed(text.name, error.lineno, _reason(error), advice) from None
+            raise _malformed(text.name, error.lineno, _reason(error), _advice(content, error.pos)) from None
         data = list(_objects(content, text.name))
     except (ValueError, RecursionError) as error:
         raise _malformed(text.name, 1, str(error)) from None
@@ -305,6 +303,14 @@ def _json_records(text: _Text) -> Iterator[Record]:
             "to_json(orient='records'))"
         )
     yield from table_records(data, text.name)
+
+
+def _advice(content: str, place: int) -> str:
+    """What to do about an error there. Versions of Python point to a comma too many, or behind it."""
+    closing = re.compile(r",?\s*([\]}])").match(content, place)
+    if closing is None or not content[: closing.end() - 1].rstrip().endswith(","):
+        return "correct the line"
+    return f"there is a comma before {closing[1]!r}; take it away"
 
 
 def _objects(content: str, origin: str) -> Iterator[Any]:

@@ -9,7 +9,7 @@ from ..errors import LabelsError
 from .records import is_role
 
 #: Members that hold the rows beside others, such as what an interface says of its pages.
-_HOLDERS = "data rows records items results examples samples instances entries outputs labels".split()
+_HOLDERS = ("data", "rows", "records", "items", "results", "examples", "samples", "instances", "entries", "labels")
 
 
 def rows_in(data: Mapping[str, Any], origin: str) -> Any:

@@ -29,7 +29,7 @@ def word_set(words: str, apart: str | None = None) -> frozenset[str]:
 
 WORDS: dict[str, Any] = tomllib.loads(files(__package__).joinpath("marks.toml").read_text(encoding="utf-8"))
 #: Contents of a cell without a rating.
-UNRATED = word_set(WORDS["unrated"], "|")
+UNRATED = word_set(WORDS["unrated"], "|") | {""}
 _TABLES = (WORDS["pairs"], WORDS["ladders"])
 
 #: Words of this many steps, or more, are a score.
@@ -149,7 +149,6 @@ class Marks:
         known = ", ".join(self.names or list(self.values)[:8])
         raise ValueError(f"{_cut(cell)} is not one of {known}; correct it, or give all words with --categories")
 
-
     def plain(self, cell: Any) -> Any:
         """A cell that is a number in other digits, or with commas, as the number that it is; any other as it is."""
         word = _word(folded(cell), self.decimal_comma) if isinstance(cell, str) else ""
@@ -163,7 +162,7 @@ def pointed(cell: Any) -> Any:
 
 def unrated(cell: Any) -> bool:
     """Whether a cell holds no rating: empty, NaN, or a word such as n/a."""
-    return is_missing(cell) or (isinstance(cell, str) and (word := plain(cell).strip().casefold()) in UNRATED | {""})
+    return is_missing(cell) or (isinstance(cell, str) and plain(cell).strip().casefold() in UNRATED)
 
 
 def is_date(word: str) -> bool:

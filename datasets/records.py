@@ -304,7 +304,10 @@ class Columns:
                 )
             aspects = {aspect or OVERALL: (likely[0], ())} if len(likely) == 1 else {}
         if scores_needed and not aspects and objects is None:
-            raise LabelsError(f"{origin}: no column with scores{_of_machines(free)}; {_listed(names)}; name it with --columns score=NAME")
+            raise LabelsError(
+                f"{origin}: no column with scores{_of_machines(free)}; {_listed(names)}; name it with --columns "
+                "score=NAME"
+            )
         return cls(result, {name: (column, ()) for name, column in further.items()} | aspects, objects, origin=origin)
 
     def reading(

@@ -91,9 +91,9 @@ class Sheet:
         self.pairs = Pairs.find(names_of(plain, verdicts=False), columns) if compares else None
         if kind == "preference" and self.pairs is None:
             raise LabelsError(
-                f"{self.origin}: preferences need two outputs and a winner in each row (output_a, output_b, winner); name "
-                "them with --columns output_a=NAME --columns output_b=NAME --columns winner=NAME; the columns are: "
-                + ", ".join(names_of(plain))
+                f"{self.origin}: preferences need two outputs and a winner in each row (output_a, output_b, winner); "
+                "name them with --columns output_a=NAME --columns output_b=NAME --columns winner=NAME; "
+                "the columns are: " + ", ".join(names_of(plain))
             )
         for line, record in enumerate(plain, 1):
             if all(unrated(value) for value in record.values()):
@@ -373,11 +373,13 @@ class Sheet:
             )
         without = sum(not as_text(record.get(roles.texts.get("source", ""))) for record in self.records)
         if "source" in roles.texts and 0 < without < len(self.records):
-            lines.append(f"{self.origin}: {without} of {len(self.records)} rows have no source and are judged without one")
+            lines.append(
+                f"{self.origin}: {without} of {len(self.records)} rows have no source and are judged without one"
+            )
         columns = sorted({column for column, _ in roles.aspects.values() if column is not None})
         lines += [
-            f"{self.origin}: the ratings are those of {name!r}, whose name speaks of a machine; if no person gave them, "
-            "name people's with --columns score=NAME"
+            f"{self.origin}: the ratings are those of {name!r}, whose name speaks of a machine; if no person gave "
+            "them, name people's with --columns score=NAME"
             for name in columns
             if speaks_of_machine(name) and name not in self.columns.values()
         ]
