@@ -12,9 +12,9 @@ import dspy
 import numpy as np
 from numpy.typing import NDArray
 
+from ..agreement.differences import Difference, difference_within
 from ..agreement.metric import AgreementValue
 from ..agreement.objectives import Objective, Rows
-from ..agreement.significance import Difference, difference_within
 from ..datasets.duplicates import merge, shared
 from ..datasets.records import Labels, Row
 from ..errors import JudgesmithError, LabelsError, LeakError, OptionError
@@ -190,13 +190,23 @@ def agreement(
 
 
 def difference(
-    one: Vector, other: Vector, examples: Sequence[dspy.Example], *, objective: Objective, seed: int, rounds: int = 2000
+    one: Vector,
+    other: Vector,
+    examples: Sequence[dspy.Example],
+    *,
+    objective: Objective,
+    seed: int,
+    rounds: int = 2000,
+    new_systems: bool = False,
 ) -> Difference:
-    """The objective of `one` less that of `other`, with interval and p, both on the same resamples."""
-    return difference_within(objective.resampled([one, other], rows_of(examples)), rounds=rounds, seed=seed)
+    """The objective of `one` less that of `other`, with interval and p, both on the same resamples. new_systems: they
+    speak of other systems, too."""
+    rows, both = rows_of(examples), [one, other]
+    others = objective.on_other_systems(both, rows) if new_systems else None
+    return difference_within(objective.resampled(both, rows), rounds=rounds, seed=seed, others=others)
 
 
 def clearly(gap: Difference, sure: float) -> bool:
-    """Whether the first is ahead in `sure` of the paired resamples. Its p is two-sided, and NaN where the comparison is
-    undefined, which is no clear win either."""
+    """Whether the first is ahead with the probability `sure` at least. Its p is two-sided, and NaN where the comparison
+    is undefined, which is no clear win either."""
     return bool(gap.value > 0 and gap.p / 2 <= 1 - sure)

@@ -119,7 +119,8 @@ class Findings:
         without_model = np.concatenate([surface_percents(*side) + by for side, by in moved])
         scale = Scale(*self.labels.scale)
         heldout, zero_shot, surface = map(self._agreement, (self.percents, plain, without_model))
-        gap = difference(self.percents, plain, self.examples, objective=self.objective, seed=self.seed)
+        how: dict[str, Any] = {"objective": self.objective, "seed": self.seed, "new_systems": self.new_systems}
+        gap = difference(self.percents, plain, self.examples, **how)
         linear = np.array([scale.from_percent(p) for p in self.percents.tolist()], float)
         return CompileReport(
             heldout=heldout,

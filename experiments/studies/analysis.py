@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from ...agreement.correlation import Vector
+from ...agreement.differences import Difference, difference_of
 from ...agreement.resampling import Agreement, Measure, Statistic, drawn_again
-from ...agreement.significance import Difference, difference_of, holm
+from ...agreement.significance import holm
 from ...signatures.values import json_number
 from ...tables import Cell as TableCell
 from ...tables import Column, Table, facts
@@ -211,7 +212,7 @@ def _compare(lines: Sequence[Line], config: StudyConfig, journal: Journal, round
             (record,) = line.records.values()
             line.low, line.high = _number(record["low"]), _number(record["high"])
         elif line.records and units > 1:
-            interval = difference_of(line.q, _of_one(list(own[line.model, line.arm].values())), units, 0, 0.95)
+            interval = difference_of(line.q, _of_one(list(own[line.model, line.arm].values())), units, 0, 0.95, 3.0)
             line.low, line.high = interval.low, interval.high
     usable = [line for line in lines if line.records]
     best = max([line for line in usable if line.whole] or usable, key=lambda line: line.q, default=None)
@@ -226,7 +227,7 @@ def _compare(lines: Sequence[Line], config: StudyConfig, journal: Journal, round
             nothing = Difference(value, math.nan, math.nan, math.nan, 0, 0, units, "one document cannot be resampled")
             return Gap(other.name, nothing, len(shared))
         gaps = _of_one([mine[s] - its[s] for s in shared])
-        return Gap(other.name, difference_of(value, gaps, units, 0, 0.95), len(shared))
+        return Gap(other.name, difference_of(value, gaps, units, 0, 0.95, 6.0), len(shared))
 
     for line in usable:
         base = next((o for o in usable if o.arm == config.baseline and o.model == line.model), None)

@@ -7,8 +7,8 @@ import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ...agreement.discernment import ALPHA
 from ...errors import OptionError
-from ...evaluating.pivot import ALPHA
 from ...figures import OF_JUDGES, Dot, Dots, Drawing, Estimate, forest, plot
 from ...pages import Figures, Section
 from ...pages import render as render_page

@@ -9,8 +9,8 @@ import dspy
 import numpy as np
 
 from ...agreement.correlation import CorrelationSum
+from ...agreement.differences import Difference, difference_within
 from ...agreement.objectives import Objective, Rows
-from ...agreement.significance import Difference, difference_within
 from ...errors import OptionError
 from ...programs.readings.experience import Experience
 from ...programs.readings.head import LinearHead, Readings

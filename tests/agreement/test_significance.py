@@ -7,17 +7,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from judgesmith.agreement import significance
 from judgesmith.agreement.correlation import CorrelationSum, correlate
+from judgesmith.agreement.differences import paired_bootstrap
 from judgesmith.agreement.resampling import Agreement, Measure
 from judgesmith.agreement.significance import (
     against_others,
-    difference_of,
     holm,
     krippendorff_alpha,
-    paired_bootstrap,
     permutation_test,
 )
 from judgesmith.errors import OptionError
@@ -61,19 +59,6 @@ def test_value_is_the_difference(test, level, coefficient):
     expected = agreement(a, human, level, coefficient, ids) - agreement(b, human, level, coefficient, ids)
     assert found.value == pytest.approx(expected, abs=1e-12)
     assert 0 < found.p <= 1
-
-
-@pytest.mark.parametrize("level", LEVELS)
-def test_paired_bootstrap_sees_a_better_judge(level):
-    a, b, human, ids = example(2, documents=60, systems=16, noise_b=20.0)
-    found = paired_bootstrap(a, b, Measure(human, level=level, **ids), rounds=500)
-    assert found.low > 0
-    # no resample at or below 0: 2 (0 + 1) / (500 + 1) = .003992, a z of 2.87879; times sqrt(59 / 60) = 2.85470, as t of
-    # 59 degrees of freedom .005935
-    assert found.p == pytest.approx(0.0059355, abs=1e-6)
-    back = paired_bootstrap(b, a, Measure(human, level=level, **ids), rounds=500)
-    assert (back.low, back.high) == pytest.approx((-found.high, -found.low), abs=1e-9)
-    assert back.p == found.p
 
 
 @pytest.mark.parametrize("test", [paired_bootstrap, permutation_test])
@@ -141,26 +126,6 @@ def test_senseless_options_are_refused():
         paired_bootstrap([1, 2], [1, 2], Measure([1, 2], documents=None, level="sample"))
     with pytest.raises(OptionError, match="1 rows and human 2"):
         paired_bootstrap([1, 2], [1], Measure([1, 2], documents=None))
-
-
-def test_difference_of_draws_by_its_formula():
-    # 1000 draws evenly from -.1 to .899, 10 units: 101 at or below 0 (with 0 itself), plain p 2 * 102 / 1001
-    drawn = np.linspace(-0.1, 0.9, 1001)[:1000]
-    found = difference_of(0.4, drawn, 10, 0, 0.95)
-    assert (drawn <= 1e-12).sum() == 101
-    plain = 2 * 102 / 1001
-    assert found.p == pytest.approx(2 * stats.t.sf(stats.norm.isf(plain / 2) * math.sqrt(0.9), 9))
-    # Student's t(.975, 9) = 2.262157, times sqrt(10 / 9) = 2.384528: a tail of .008551
-    assert found.low == pytest.approx(np.quantile(drawn, 0.008551), abs=1e-5)
-    assert found.high == pytest.approx(np.quantile(drawn, 1 - 0.008551), abs=1e-5)
-
-
-def test_resamples_beyond_zero_on_the_other_side_are_no_evidence() -> None:
-    # As at system level with four systems and Qs near 3: every resample is lower, the higher Q's most.
-    drawn = np.random.default_rng(0).normal(-2, 0.5, size=1000)
-    assert difference_of(0.2, drawn, 7, 0, 0.95).p == 1.0
-    assert difference_of(0.0, drawn, 7, 0, 0.95).p == 1.0
-    assert difference_of(-0.2, drawn, 7, 0, 0.95).p == pytest.approx(difference_of(0.2, -drawn, 7, 0, 0.95).p) != 1.0
 
 
 # Formulas ------------------------------------------------------------------------------------------------------------

@@ -4,8 +4,9 @@ import itertools
 
 import numpy as np
 
+from judgesmith.agreement.differences import paired_bootstrap
 from judgesmith.agreement.resampling import Measure
-from judgesmith.agreement.significance import holm, paired_bootstrap, permutation_test
+from judgesmith.agreement.significance import holm, permutation_test
 
 SIMULATIONS, DOCUMENTS, ROWS = 200, 30, 4
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from json_lines import write
 
+from judgesmith.agreement.differences import Difference
 from judgesmith.agreement.meta.evaluation import meta_evaluate
-from judgesmith.agreement.significance import Difference
 from judgesmith.choosing import front
 from judgesmith.datasets.perturbations.registry import PERTURBATIONS, Amounts, Text, find_perturbations
 from judgesmith.datasets.records import Row

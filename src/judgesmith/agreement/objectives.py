@@ -30,6 +30,7 @@ from .decisions import (
     pairwise_when_drawn,
     places_by_rank,
 )
+from .differences import OtherSystems
 from .resampling import Agreement, Bounded, Measure
 
 objectives: Registry[type[Objective]] = Registry(
@@ -111,6 +112,16 @@ class Objective(ABC):
     @abstractmethod
     def resampled(self, predictions: Sequence[Vector], rows: Rows) -> Agreement:
         """The values of one or more judges as functions of how often each unit is drawn."""
+
+    def on_other_systems(self, predictions: Sequence[Vector], rows: Rows) -> OtherSystems:
+        """What differences between judges need to speak of other systems, too."""
+        left_out = [
+            [self.reached(percents[at], rest).value for percents in predictions]
+            for at, rest in map(rows.without, dict.fromkeys(rows.systems or ()))
+        ]
+        apart = replace(rows, groups=[str(place) for place in range(len(rows.human))])
+        by_row = self.resampled(predictions, apart) if self.of_rows else None
+        return OtherSystems(np.reshape(left_out, (-1, len(predictions))), by_row)
 
     def q(self, percents: Vector, rows: Rows) -> Correlated:
         return CorrelationSum(self.level)(percents, rows.human, rows.documents, rows.systems)

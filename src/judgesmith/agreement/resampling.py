@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -90,6 +90,15 @@ class Measure:
         """Whether several coefficients are added up."""
         return self.coefficient == "sum"
 
+    def only(self, rows: npt.NDArray[np.bool_]) -> Measure:
+        """The same, of some rows."""
+        documents, systems = (None if ids is None else _some(ids, rows) for ids in (self.documents, self.systems))
+        return replace(self, human=np.asarray(self.human, dtype=np.float64)[rows], documents=documents, systems=systems)
+
+    def by_row(self) -> Measure:
+        """The same, with every row a document of its own."""
+        return replace(self, documents=None)
+
 
 @dataclass(frozen=True)
 class Interval:
@@ -107,6 +116,10 @@ class Interval:
     undefined: int
     documents: int
     reason: str | None = None
+
+
+def _some(ids: Iterable[Hashable], rows: npt.NDArray[np.bool_]) -> list[Hashable]:
+    return [name for name, kept in zip(ids, rows.tolist(), strict=True) if kept]
 
 
 # What the user calls -------------------------------------------------------------------------------------------------
@@ -178,6 +191,10 @@ def defined(drawn: Vector) -> Vector | None:
 
 def too_often(undefined: int, rounds: int) -> str:
     return f"undefined in {undefined} of {rounds} resamples: scores too often constant, or too few rows"
+
+
+def too_few_systems(systems: int) -> str:
+    return f"no interval for other systems: rows name {systems} of {FEWEST_SYSTEMS} at least"
 
 
 def percentiles(drawn: Vector, confidence: float) -> tuple[float, float]:

@@ -1,11 +1,13 @@
-"""Is one judge really better than another, and how well do people agree themselves?"""
+"""The permutation test of two judges, Holm's correction, and how well people agree themselves.
+
+The commands test by `differences`, whose intervals match their p-values; here is the test that papers report.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import scipy
 
 from ..errors import OptionError
 from .correlation import (
@@ -22,7 +24,7 @@ from .correlation import (
     tidy,
     within_documents,
 )
-from .resampling import Agreement, Measure, check, defined, too_often
+from .resampling import Measure
 
 Flags = npt.NDArray[np.bool_]
 
@@ -42,80 +44,6 @@ class Significance:
     reason: str | None = None
 
 
-@dataclass(frozen=True)
-class Difference:
-    """Agreement of judge A minus that of judge B, with a percentile interval and a two-sided p-value.
-
-    NaN with a `reason` where undefined. documents: resampled; undefined: as in `Interval`.
-    """
-
-    value: float
-    low: float
-    high: float
-    p: float
-    rounds: int
-    undefined: int
-    documents: int
-    reason: str | None = None
-
-
-# Bootstrap -----------------------------------------------------------------------------------------------------------
-
-
-def paired_bootstrap(
-    predicted_a: npt.ArrayLike,
-    predicted_b: npt.ArrayLike,
-    measure: Measure,
-    *,
-    rounds: int = 2000,
-    confidence: float = 0.95,
-    seed: int = 0,
-) -> Difference:
-    """Does judge A agree better with people than judge B? Both are measured on the same resamples of the documents.
-
-    p = 2 P(difference has not the sign of the one found), one resample added to the count, at most 1, with the tails of
-    `difference_of`. With a single coefficient both are measured on the rows that both scored; with "sum", failed rows
-    are imputed for each. Source: Koehn 2004 (paired bootstrap).
-    """
-    return difference_within(
-        Agreement.of([predicted_a, predicted_b], measure), rounds=rounds, confidence=confidence, seed=seed
-    )
-
-
-def difference_within(
-    agreement: Agreement, *, rounds: int = 2000, confidence: float = 0.95, seed: int = 0
-) -> Difference:
-    """As `paired_bootstrap`, of the agreement of two judges, whatever it is measured by."""
-    check(rounds, confidence)
-    value = agreement.values[0] - agreement.values[1]
-    if agreement.reason:
-        return Difference(value, np.nan, np.nan, np.nan, 0, 0, agreement.documents, agreement.reason)
-    samples, undefined = agreement.resample(rounds, seed)
-    return difference_of(value, samples[0] - samples[1], agreement.documents, undefined, confidence)
-
-
-def difference_of(value: float, drawn: Vector, units: int, undefined: int, confidence: float) -> Difference:
-    """Interval and p-value of a difference from its resamples (NaN: undefined); units: drawn each time.
-
-    Tails are taken as far out as Student's t and n / (n - 1) make up for few units: the plain percentiles called equal
-    judges different in 7-9 % of simulated samples of 12 to 30 units. Source: Hesterberg 2015 (expanded percentiles).
-    """
-    rounds = len(drawn)
-    drawn = np.where(np.abs(drawn) < 1e-12, 0.0, drawn)  # rounding is no difference
-    known = defined(drawn)
-    if known is None:
-        return Difference(value, np.nan, np.nan, np.nan, rounds, undefined, units, too_often(undefined, rounds))
-    drawn = known
-    # Against the difference found: where nearly all resamples lie beyond zero on its other side (Qs of a few systems
-    # near 3 fall in every resample), they speak for neither.
-    tail = max(int((drawn <= 0).sum()) if not value < 0 else 0, int((drawn >= 0).sum()) if not value > 0 else 0)
-    plain = min(1.0, 2 * (tail + 1) / (len(drawn) + 1))
-    p = float(2 * scipy.stats.t.sf(-scipy.special.ndtri(plain / 2) * np.sqrt((units - 1) / units), units - 1))
-    outer = scipy.special.ndtr(np.sqrt(units / (units - 1)) * scipy.stats.t.ppf((1 - confidence) / 2, units - 1))
-    low, high = np.quantile(drawn, [outer, 1 - outer])
-    return Difference(value, float(low), float(high), min(1.0, p), rounds, undefined, units)
-
-
 # Permutation ---------------------------------------------------------------------------------------------------------
 
 
@@ -127,7 +55,9 @@ def permutation_test(
     Both judges are standardised, then their scores are swapped at random, whole documents at a time (Perm-Inputs);
     without documents, row by row.
     p = share of |difference| as large as observed, the observed one included; an undefined round counts as large.
-    Failed rows as in `paired_bootstrap`. Source: Deutsch, Cohen & Roth 2021, TACL.
+    Its null hypothesis is that the judges can be exchanged, not that they agree equally well: judges that favour
+    different systems are told apart too often (`experiments/results/differences.md`). Failed rows as in
+    `paired_bootstrap`. Source: Deutsch, Cohen & Roth 2021, TACL.
     """
     names, total, level = parts_of(measure.coefficient), measure.total, measure.level
     (a, y), (b, _) = pair(predicted_a, measure.human), pair(predicted_b, measure.human)

@@ -26,9 +26,10 @@ class Evaluate(Command, Config, Model, Rows, Json):
 
     Intervals: documents are drawn again because rows of one document are no independent evidence. That speaks of these
     very systems on other documents (at system level, even of these too narrowly: 75-90 % instead of 95 % in a
-    simulation); --new-systems makes intervals of correlations speak of other systems, too.
+    simulation); --new-systems makes intervals and tests of correlations speak of other systems, too.
 
-    Tests between judges: paired permutation (whole documents swapped), corrected by Holm over the pairs of judges.
+    Tests between judges: Student's t with the standard error of the interval, all pairs of judges together (max-t), so
+    that p is below 0.05 just where the 95 % interval of the difference leaves 0 out.
 
     In CI: judgesmith evaluate scored.jsonl --fail-under 'spearman>=0.4' exits with 1 unless the lower end of the first
     judge's interval is at least 0.4, for every aspect, and 95 % of the rows have a score. Where people gave categories,

@@ -13,7 +13,6 @@ class EvaluateOptions(Limits, EvaluationOptions):
     """Options of `judgesmith evaluate`."""
 
     without_system: tuple[str, ...] = option((), "Leave these systems' rows out (a human reference, say).")
-    absolute: bool = option(False, "Report absolute correlations, for metrics of which lower is better.")
     markdown: Path | None = option(
         None, "Write the agreement, and whether --fail-under passed, as a comment for a pull request."
     )

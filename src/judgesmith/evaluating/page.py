@@ -19,7 +19,7 @@ from ..pages import Figures, Fold, Section
 from ..pages import render as render_page
 from ..tables import Table
 from .decided import Decided
-from .pivot import BEHIND_MEANS, Pivot, headline, pivots
+from .pivot import Pivot, behind_means, headline, pivots
 from .sources import Judged
 from .tables import pivot_table, tables_beside, undefined
 
@@ -35,13 +35,13 @@ def render(data: Judged, result: MetaEvaluation, notes: Sequence[str], decided: 
     if how["rounds"]:
         method = (
             f"{how['confidence']:.0%} intervals over resampled documents, {how['rounds']} rounds, seed {how['seed']}"
-        ) + "; those of correlations speak of other systems, too" * how["new_systems"]
+        ) + "; those of correlations, and tests, speak of other systems, too" * how["new_systems"]
     systems = len(set(data.systems or ()))
     counted = f"{len(data.rows)} rows, {len(set(data.documents))} documents" + f", {systems} systems" * bool(systems)
     first, *others = map(pivot_table, made)
     folds = [_fold(table.title, table) for table in others]
     main = sum(pivot.coefficient == made[0].coefficient for pivot in made) - 1  # those of the headline's coefficient
-    behind = f" {BEHIND_MEANS}." if any(pivot.marked for pivot in made) else ""
+    behind = f" {behind_means(result)}." if any(pivot.marked for pivot in made) else ""
     legend = f"Bold: the best of its column.{behind} Human ceiling: one rater with the mean of the others, where there "
     legend += "are several."
     reasons = undefined(result)

@@ -27,9 +27,18 @@ TITLES = {
     "pairwise": "pairwise acc.",
 }
 UNITS = {"pooled": "rows", "sample": "documents", "system": "systems"}
-#: Marks a judge that agrees less than the best one beyond chance, and what that means.
-BEHIND, ALPHA = "†", 0.05
-BEHIND_MEANS = f"{BEHIND} below the best beyond chance (p < {ALPHA:g}, permutation of documents, Holm)"
+#: Marks a judge that agrees less than the best one beyond chance.
+BEHIND = "†"
+
+
+def alpha(result: MetaEvaluation) -> float:
+    """Below this p a difference is beyond chance: where its interval leaves 0 out."""
+    return round(1 - float(result.settings["confidence"]), 12)
+
+
+def behind_means(result: MetaEvaluation) -> str:
+    """What the mark says."""
+    return f"{BEHIND} below the best beyond chance (p < {alpha(result):g}, all pairs of judges tested together)"
 
 
 def count(n: int, level: str) -> str:
@@ -142,7 +151,7 @@ def _worse(result: MetaEvaluation) -> dict[tuple[str, str, str, str], set[str]]:
     """(judge, aspect, level, coefficient) -> the judges that agree less than it beyond chance."""
     results: dict[tuple[str, str, str, str], set[str]] = {}
     for row in rows_of(result.comparisons):
-        if row["p_permutation_holm"] < ALPHA and row["difference"]:  # NaN is not
+        if row["p"] < alpha(result):  # NaN is not
             better, other = (row["a"], row["b"]) if row["difference"] > 0 else (row["b"], row["a"])
             results.setdefault((better, row["aspect"], row["level"], row["coefficient"]), set()).add(other)
     return results
@@ -203,18 +212,20 @@ def _lead(result: MetaEvaluation, best: Mapping[str, Any], second: Mapping[str, 
         if {row["a"], row["b"]} == pair and (row["level"], row["coefficient"]) == (best["level"], best["coefficient"]):
             tested[row["aspect"]] = row
     results = [tested[aspect] for aspect in aspects if aspect in tested]
-    if not results:
+    if not results or (len(aspects) == 1 and math.isnan(results[0]["p"])):
         return f"{text}; not tested."
     if len(aspects) == 1:
         row = results[0]
         sign = 1 if row["a"] == best["judge"] else -1
         low, high = sorted((sign * row["low"], sign * row["high"]))
-        p = row["p_permutation_holm"]
-        sure = "a difference beyond chance" if p < ALPHA else "which may be chance"
-        return f"{text} {interval(low, high)}".rstrip() + f", {sure} (p = {number(p)})."
+        lead = sign * row["difference"]
+        if abs(lead - ahead) > 1e-9:  # one of them failed on rows that the other scored
+            text += f"; on the rows that both scored {number(abs(lead), 2)} {'lower' if lead >= 0 else 'higher'}"
+        sure = "a difference beyond chance" if row["p"] < alpha(result) else "which may be chance"
+        return f"{text} {interval(low, high)}, {sure} (p = {number(row['p'])})."
     # Equal signs: a judge can lead on average and trail, beyond chance, on one aspect.
     leads = [row for row in results if (row["a"] == best["judge"]) == (row["difference"] > 0)]
-    ahead_on = [row["aspect"] for row in leads if row["p_permutation_holm"] < ALPHA]
+    ahead_on = [row["aspect"] for row in leads if row["p"] < alpha(result)]
     listed = f": {', '.join(ahead_on)}" if 0 < len(ahead_on) < len(results) else ""
     return f"{text}; the lead is beyond chance on {len(ahead_on)} of {len(results)} aspects{listed}."
 

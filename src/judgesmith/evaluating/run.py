@@ -80,7 +80,6 @@ def run(asked: Evaluate) -> int:
         lengths=data.lengths,
         options=how,
     )
-    result = result.absolute() if how.absolute else result
     reasons = gate.judge(result, how.min_coverage) if gate is not None else []
     decided, notes = decisions(data, how), [*data.notes, *result.notes]
     made = {

@@ -10,9 +10,9 @@ from ..agreement.meta.evaluation import MetaEvaluation, rows_of, text
 from ..running.console import wide
 from ..tables import Cell, Column, Table, clean, md, one_line
 from .decided import Decided
-from .pivot import BEHIND_MEANS, TITLES, Pivot, count, headline, pivots
+from .pivot import TITLES, Pivot, alpha, behind_means, count, headline, pivots
 
-COMPARED = "Is one judge better?"
+COMPARED = "Is one judge better"
 MOST_COMPARED = 12  # rows of that table on a terminal
 
 
@@ -74,7 +74,8 @@ def tables_beside(result: MetaEvaluation) -> list[tuple[str, Table]]:
     """(introduction, table) of what was found beside the agreement; tables without rows are left out."""
     made: Iterable[tuple[str, Table]] = (
         (
-            "Differences of the first judge less the second, and p-values (permutation), by Holm over pairs of judges.",
+            "The first judge less the second. Intervals and p-values are those of all pairs of a level together: p is "
+            f"below {alpha(result):g} where the interval leaves 0 out.",
             _differences(rows_of(result.comparisons)),
         ),
         (
@@ -96,7 +97,8 @@ def tables_beside(result: MetaEvaluation) -> list[tuple[str, Table]]:
 
 def _differences(rows: Sequence[Mapping[str, Any]]) -> Table:
     numbers = (Column("difference", ".3f"), Column("p", "p"))
-    made = Table(["judge", "less judge", "aspect", "level", *numbers], COMPARED)
+    by = TITLES[rows[0]["coefficient"]] if rows else ""
+    made = Table(["judge", "less judge", "aspect", "level", *numbers], f"{COMPARED} by {by}?")
     for row in rows:
         made.add(
             row["a"],
@@ -104,7 +106,7 @@ def _differences(rows: Sequence[Mapping[str, Any]]) -> Table:
             row["aspect"],
             row["level"],
             Cell(row["difference"], row["low"], row["high"]),
-            row["p_permutation_holm"],
+            row["p"],
         )
     return made
 
@@ -181,7 +183,7 @@ def show(result: MetaEvaluation, origin: str, rows: int, notes: Sequence[str], d
         if pivot.coefficient == first:
             pivot_table(pivot).show(out)
     if any(pivot.marked for pivot in made):
-        out.print(f"Bold: best. {BEHIND_MEANS}.", markup=False, style="dim")
+        out.print(f"Bold: best. {behind_means(result)}.", markup=False, style="dim")
     others = [TITLES[name] for name in dict.fromkeys(pivot.coefficient for pivot in made) if name != first]
     if others:
         out.print(f"{', '.join(others)}: in --json and the page (-o report.html).", style="dim")
@@ -191,7 +193,7 @@ def show(result: MetaEvaluation, origin: str, rows: int, notes: Sequence[str], d
     if len(reasons) > 8:
         out.print(f"… and {len(reasons) - 8} more; they are in --json", style="yellow")
     for about, table in tables_beside(result):
-        if table.title == COMPARED and len(table) > MOST_COMPARED:
+        if table.title.startswith(COMPARED) and len(table) > MOST_COMPARED:
             out.print(f"{len(table)} comparisons of judges: in --json and the page (-o report.html).", style="dim")
             continue
         table.show(out)

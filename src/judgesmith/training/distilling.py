@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from ..agreement.correlation import CorrelationSum, Level
+from ..agreement.differences import Difference
 from ..agreement.metric import AgreementValue
 from ..agreement.objectives import Q
-from ..agreement.significance import Difference
 from ..datasets.loading import read_labels
 from ..datasets.records import Labels, Row
 from ..datasets.splits import Split, assert_disjoint, holdout_split

@@ -21,8 +21,8 @@ from patience import HANG
 from tables import table
 
 from judgesmith.agreement.correlation import CorrelationSum
+from judgesmith.agreement.differences import paired_bootstrap
 from judgesmith.agreement.resampling import Measure
-from judgesmith.agreement.significance import paired_bootstrap
 from judgesmith.datasets.records import Labels, Row
 from judgesmith.errors import OptionError
 from judgesmith.experiments.studies import run as running

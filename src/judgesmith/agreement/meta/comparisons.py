@@ -1,4 +1,4 @@
-"""Is one judge better than another? Tests between judges, corrected for being many."""
+"""Is one judge better than another? Differences between judges, those of an aspect and level tested together."""
 
 from __future__ import annotations
 
@@ -6,17 +6,21 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from ..correlation import Coefficient, Level
-from ..resampling import Measure
-from ..significance import holm, paired_bootstrap, permutation_test
+import numpy as np
+
+from ..correlation import Coefficient, Level, Vector
+from ..differences import Difference, OtherSystems, Procedure, differences_within
+from ..resampling import Agreement, Measure
 from .inputs import MANY, Aspect, How
 
 ALL_PAIRS = 8  # judges up to which all pairs are tested, beyond it each against the first
+Pair = tuple[str, str]
 
 
 def comparisons(
     judges: Sequence[str], aspects: Sequence[Aspect], levels: Sequence[Level], how: How, notes: list[str]
 ) -> list[dict[str, Any]]:
+    """Every difference between two judges, with an interval and a p-value that always agree."""
     if len(judges) < 2:
         return []
     result: list[dict[str, Any]] = []
@@ -29,30 +33,57 @@ def comparisons(
         if len(here) > ALL_PAIRS:
             pairs = [(here[0], other) for other in here[1:]]
             notes.append(f"{len(here)} judges: each is tested against the first, {here[0]!r}, not every pair")
-        family = [_compare(aspect, a, b, level, how) for a, b in pairs]
-        corrected = holm([row["p_permutation"] for row in family]).tolist()
-        result += [row | {"p_permutation_holm": p} for row, p in zip(family, corrected, strict=True)]
+        found = _Family(aspect, level, how).differences(pairs)
+        about = {"aspect": aspect.name, "level": level, "coefficient": how.compare_by}
+        result += [{"a": a, "b": b} | about | _row(found[a, b]) for a, b in pairs]
     return result
 
 
-def _compare(aspect: Aspect, a: str, b: str, level: Level, how: How) -> dict[str, Any]:
-    x_a, x_b, y = aspect.x[a], aspect.x[b], aspect.y
-    coefficient: Coefficient = "sum" if how.compare_by == "q" else how.compare_by
-    documents = aspect.doc if level != "system" else aspect.units
-    measure = Measure(y, documents=documents, systems=aspect.sys, level=level, coefficient=coefficient)
-    drawing: Any = {"rounds": how.rounds, "seed": how.seed}
-    drawn = paired_bootstrap(x_a, x_b, measure, confidence=how.confidence, **drawing)
-    permuted = permutation_test(x_a, x_b, measure, **drawing)
-    return {
-        "a": a,
-        "b": b,
-        "aspect": aspect.name,
-        "level": level,
-        "coefficient": how.compare_by,
-        "difference": drawn.value,
-        "low": drawn.low,
-        "high": drawn.high,
-        "n": drawn.documents,
-        "p_permutation": permuted.p,
-        "reason": drawn.reason or permuted.reason,
-    }
+def _row(found: Difference) -> dict[str, Any]:
+    names = ("low", "high", "p", "error", "freedom", "reason")
+    return {"difference": found.value, "n": found.documents} | {name: getattr(found, name) for name in names}
+
+
+class _Family:
+    """The judges of one aspect at one level."""
+
+    def __init__(self, aspect: Aspect, level: Level, how: How) -> None:
+        coefficient: Coefficient = "sum" if how.compare_by == "q" else how.compare_by
+        self.x, self.how = aspect.x, how
+        documents = aspect.doc if level != "system" else aspect.units
+        self.measure = Measure(aspect.y, documents=documents, systems=aspect.sys, level=level, coefficient=coefficient)
+
+    def differences(self, pairs: Sequence[Pair]) -> dict[Pair, Difference]:
+        """Of every pair. Judges that scored the same rows are resampled together; where they did not, every pair is
+        measured on the rows that both scored, and Bonferroni counts the pairs."""
+        known = {judge for judge in set(itertools.chain(*pairs)) if not np.isnan(self._value(judge))}
+        sound = [pair for pair in pairs if known.issuperset(pair)]
+        rows = {np.isnan(self.x[judge]).tobytes() for judge in known}
+        found = self._tested([sound]) if self.measure.total or len(rows) == 1 else self._tested([[p] for p in sound])
+        if all(one.reason for one in found.values()):
+            found = self._tested([[pair] for pair in sound])
+        return found | self._tested([[pair] for pair in pairs if pair not in found])
+
+    def _value(self, judge: str) -> float:
+        return Agreement.of([self.x[judge]], self.measure).values[0]
+
+    def _tested(self, groups: Sequence[Sequence[Pair]]) -> dict[Pair, Difference]:
+        """Differences of the pairs of each group together."""
+        how = Procedure(self.how.rounds, self.how.confidence, self.how.seed, max(1, len(groups)))
+        found: dict[Pair, Difference] = {}
+        for pairs in filter(None, groups):
+            names = list(dict.fromkeys(itertools.chain(*pairs)))
+            scores = [self.x[name] for name in names]
+            agreement = Agreement.of(scores, self.measure)
+            others = OtherSystems.of(scores, self.measure) if self.how.new_systems else None
+            contrasts = np.stack([self._contrast(pair, names, agreement.values) for pair in pairs])
+            found |= zip(pairs, differences_within(agreement, contrasts, how, others), strict=True)
+        return found
+
+    def _contrast(self, pair: Pair, names: Sequence[str], values: Sequence[float]) -> Vector:
+        """The weights of judges in a difference, those of negative agreements turned where absolute ones are asked."""
+        weights = np.zeros(len(names))
+        for judge, sign in zip(pair, (1.0, -1.0), strict=True):
+            place = names.index(judge)
+            weights[place] = -sign if self.how.absolute and values[place] < 0 else sign
+        return weights

@@ -25,7 +25,7 @@ from .others import assumed_on_scale, calibrations, judged, length_biases, scale
 #: The columns of every data frame.
 FRAMES = {
     "agreement": "judge aspect level coefficient value low high n skipped failed rows interval reason",
-    "comparisons": "a b aspect level coefficient difference low high n p_permutation p_permutation_holm reason",
+    "comparisons": "a b aspect level coefficient difference low high p error freedom n reason",
     "ceiling": "aspect level coefficient value low high raters alpha reason",
     "way": "judge aspect raters value low high",
     "scale": "judge aspect mae mae_low mae_high bias bias_low bias_high rmse rmse_low rmse_high n failed reason",
@@ -33,11 +33,10 @@ FRAMES = {
     "length": "judge aspect judge_length human_length bias agreement n failed",
 }
 SYSTEM_NOTE = (
-    "intervals and tests speak of these very systems on other documents, not of others: where judges favoured some of "
-    "6 to 16 systems, intervals held the value of systems at large in 47-92 % of simulated cases (--new-systems widens "
-    "them), and tests called equal judges different in 11-50 %"
+    "intervals and tests speak of these very systems on other documents, not of other systems (--new-systems); at "
+    "system level they are too narrow where a judge hardly separates the systems"
 )
-OTHERS_NOTE = "intervals of correlations speak of other systems, too; tests and all other intervals of these systems"
+OTHERS_NOTE = "intervals and tests of correlations speak of other systems, too; all other intervals of these systems"
 
 
 @dataclass(frozen=True, repr=False)
@@ -49,7 +48,9 @@ class MetaEvaluation:
         in [0, 1] (of systems: plain pairwise accuracy), with "acc_eq_cross", its epsilon from the other half of the
         documents; "kappa" (quadratic weights), "accuracy", "balanced-accuracy", "f1" (for fail) and "auc" are pooled,
         "pairwise" is of level sample.
-    comparisons: p_…_holm is corrected over the pairs of one aspect and level.
+    comparisons: a less b. The pairs of one aspect and level are tested together (max-t): with 95 % intervals, p is
+        below .05 just where the interval leaves 0 out. error, freedom: the standard error of both, and Student's t's
+        degrees of freedom.
     ceiling: value is that of a rater with the mean of the others, averaged.
     way: from guessing (0) to one human rater (1), see `replacement.way_to_rater`.
     scale: in points of the scale; bias above 0: the judge is lenient.
@@ -90,14 +91,6 @@ class MetaEvaluation:
             raise OptionError(f"there is no {level} {coefficient} of {judge!r} for {aspect!r}")
         return dict(rows.iloc[0].items())  # type: ignore[arg-type]
 
-    def absolute(self) -> MetaEvaluation:
-        """The same with the signs of negative agreements turned, as tables of lower-is-better metrics have it."""
-        table = self.agreement.copy()
-        turned = table["value"] < 0
-        value, low, high = (table[name].where(~turned, -table[name]) for name in ("value", "low", "high"))
-        table["value"], table["low"], table["high"] = value, low.where(~turned, high), high.where(~turned, low)
-        return dataclasses.replace(self, agreement=table)
-
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types, NaN as None: {"judges": {judge: {aspect: {level: {coefficient: {value, …}}}}}, …}."""
         judges: dict[str, Any] = {}
@@ -115,6 +108,13 @@ class MetaEvaluation:
             | {name: _records(getattr(self, name)) for name in frames}
             | {"notes": list(self.notes), "settings": dict(self.settings)}
         )
+
+
+def _absolute(table: pd.DataFrame) -> pd.DataFrame:
+    """The signs of negative agreements turned, as tables of lower-is-better metrics have it."""
+    turned = table["value"] < 0
+    value, low, high = (table[name].where(~turned, -table[name]) for name in ("value", "low", "high"))
+    return table.assign(value=value, low=low.where(~turned, high), high=high.where(~turned, low))
 
 
 def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
@@ -191,8 +191,11 @@ def meta_evaluate(
     }
     reported = [*names, *dict.fromkeys(name for own in by_aspect.values() for name in own)]
     kept = {name: getattr(how, name) for name in ("rounds", "confidence", "seed", "new_systems")}
+    tables = {name: pd.DataFrame(rows, columns=FRAMES[name].split()) for name, rows in frames.items()}
+    if how.absolute:
+        tables["agreement"] = _absolute(tables["agreement"])
     return MetaEvaluation(
-        **{name: pd.DataFrame(rows, columns=FRAMES[name].split()) for name, rows in frames.items()},
+        **tables,
         notes=tuple(dict.fromkeys(notes)),
         settings=kept | {"levels": list(levels), "coefficients": reported, "compare_by": how.compare_by},
     )

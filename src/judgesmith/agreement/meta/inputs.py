@@ -110,15 +110,18 @@ class EvaluationOptions(Options):
         "decided as people did), balanced-accuracy, f1 (for fail), auc and pairwise are added where people gave "
         "categories, pass or fail, or preferences.",
     )
-    rounds: int = option(1000, "Rounds of bootstrap and permutation; 0: values alone.", ge=0)
+    rounds: int = option(1000, "Resamples of documents; 0: values alone.", ge=0)
     confidence: float = option(0.95, "Of the intervals.", gt=0, lt=1)
     seed: int = option(0, "Decides the resamples.")
     new_systems: bool = option(
         False,
-        "Intervals of correlations that speak of other systems, too, not of these on other documents alone: wider.",
+        "Intervals and tests of correlations that speak of other systems, too, not of these on other documents alone.",
         added=True,
     )
-    compare: bool = option(True, "Test judges against each other; above 8 judges each against the first.")
+    absolute: bool = option(False, "Report absolute correlations, for metrics of which lower is better.")
+    compare: bool = option(
+        True, "Test judges against each other, all pairs together; above 8 judges each against the first."
+    )
     compare_by: ComparedBy = option("spearman", "The coefficient that judges are compared by.")
 
     @property

@@ -10,7 +10,17 @@ import numpy as np
 import numpy.typing as npt
 
 from ..correlation import Coefficient, CorrelationSum, Level, Vector, correlate
-from ..resampling import FEWEST_SYSTEMS, Agreement, Measure, Q, Range, defined, for_other_systems, limits, too_often
+from ..resampling import (
+    Agreement,
+    Measure,
+    Q,
+    Range,
+    defined,
+    for_other_systems,
+    limits,
+    too_few_systems,
+    too_often,
+)
 from .inputs import Aspect, How
 
 
@@ -70,7 +80,7 @@ def bound(cell: Cell, aspect: Aspect, x: Vector, level: Level, coefficient: Coef
         cell.low, cell.high = ends
         cell.interval, cell.drawn = f"{cell.interval}, other systems", None
         if math.isnan(cell.low):
-            cell.reason = f"no interval for other systems: rows name {aspect.systems} of {FEWEST_SYSTEMS} at least"
+            cell.reason = too_few_systems(aspect.systems)
 
 
 def _value(aspect: Aspect, x: Vector, rows: npt.NDArray[np.bool_], level: Level, coefficient: Coefficient) -> float:
