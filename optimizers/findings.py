@@ -337,10 +337,16 @@ class Findings:
                 f"which resamples documents, is very wide; {more}label more documents",
             ),
             (
-                heldout.low <= self.objective.chance,
-                f"the interval of the held-out agreement reaches {self.objective.chance:g}: this judge cannot be "
+                heldout.low <= self.objective.chance <= heldout.high,
+                f"the interval of the held-out agreement holds {self.objective.chance:g}: this judge cannot be "
                 "distinguished from one that guesses; do not rely on it (a stronger model, your own --task and "
                 "--criteria, or more labels may help)",
+            ),
+            (
+                heldout.high < self.objective.chance,
+                f"the interval of the held-out agreement lies below {self.objective.chance:g}: this judge runs against "
+                "people, the better they find a text, the lower its score; do not rely on it, and see whether the "
+                "labels say more for better texts",
             ),
             (
                 surface.value >= heldout.value and not surface.reason,

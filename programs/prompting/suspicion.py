@@ -270,6 +270,10 @@ def weighed(with_signs: Verdict, without: Verdict, said: Suspicion) -> Verdict:
     if math.isnan(moved):
         effect = "a score is missing with or without it"
     else:
-        effect = f"{moved:+.0f} percent of the scale with it, {'which was let stand' if within else 'judged without'}"
+        size, way = round(abs(moved)), "raises" if moved > 0 else "lowers"
+        effect = f"it {way} the score by {size} percent of the scale" if size else "it does not change the score"
+        effect += (
+            ", and the text is judged without it" if not within else ", too little to judge without it" if size else ""
+        )
     told = None if within and said.probability < FLAGGED else f"{said}; {effect}"
     return counts.model_copy(update={"usage": with_signs.usage + without.usage, "suspicious": told})

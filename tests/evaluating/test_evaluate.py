@@ -224,6 +224,16 @@ def test_options_that_cannot_be_met(run: Run, scored: Path, arguments: list[str]
         run(scored, *arguments)
 
 
+@pytest.mark.parametrize("empty", [None, "", "  "])
+def test_a_column_without_a_number_is_not_called_missing(run: Run, tmp_path: Path, empty: Any) -> None:
+    path = write(tmp_path / "rows.jsonl", [row | {"j": empty, "nested": {"score": empty}} for row in rows()])
+    for column in ("j", "nested.score"):
+        with pytest.raises(LabelsError, match=f"column '{column}' has no number in any of {len(rows())} rows"):
+            run(path, "--judge", column)
+    with pytest.raises(LabelsError, match="there is no column 'k'; there are"):
+        run(path, "--judge", "k")
+
+
 # Output --------------------------------------------------------------------------------------------------------------
 
 

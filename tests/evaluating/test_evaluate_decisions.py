@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -129,8 +130,95 @@ def test_the_cut_is_where_mistakes_cost_least() -> None:
 
 def test_gates_are_read() -> None:
     gate = Gate.parse("balanced_accuracy >= 0.7")
-    assert (gate.coefficient, gate.level, gate.least) == ("balanced-accuracy", None, 0.7)
+    assert (gate.coefficient, gate.level, gate.bar) == ("balanced-accuracy", None, 0.7)
     assert Gate.parse("sample.pairwise>=0.6").coefficient == "pairwise"
+    assert Gate.parse("MAE <= 0.5").coefficient == "mae" and Gate.parse("way>=1.1").bar == 1.1
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("mae>=0.5", "of an error the upper end counts: write <="),
+        ("recall<=0.5", "more is better: write >="),
+        ("sample.recall>=0.5", "recall is measured over all rows together; leave sample out"),
+        ("sample.mae<=0.5", "mae is measured over all rows together; leave sample out"),
+        ("recall>=1.5", "recall lies in 0..1"),
+        ("rmse<=-1", "rmse lies in 0..inf"),
+        ("precision", "not of the form"),
+        ("specificity>=0.5", "the coefficients are pearson"),
+        ("recall>=nan", "not of the form"),
+    ],
+)
+def test_gates_that_no_number_has(text: str, says: str) -> None:
+    with pytest.raises(OptionError, match=re.escape(says)):
+        Gate.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "figure"),
+    [
+        ("agreement", "agreement"),
+        ("balanced-accuracy", "balanced"),
+        ("precision", "precision"),
+        ("recall", "recall"),
+        ("f1", "f1"),
+    ],
+)
+def test_every_printed_figure_gates_by_its_printed_interval(name: str, figure: str, cli: Any, tmp_path: Path) -> None:
+    path = passing(tmp_path)
+    (found,) = cli("evaluate", path, "--json").told["decisions"]
+    low = found["figures"][figure][1]
+    assert cli("evaluate", path, "--fail-under", f"{name}>={low - 1e-6:.7f}").code == 0
+    failed = cli("evaluate", path, "--fail-under", f"{name}>={low + 1e-6:.7f}")
+    assert failed.code == 1 and f"the lower end of its interval, {low:.3f}, is not at least" in failed.err
+
+
+def test_kappa_and_asked_figures_of_pass_and_fail(cli: Any, tmp_path: Path) -> None:
+    path = passing(tmp_path)
+    told = cli("evaluate", path, "--json", "--coefficient", "recall", "--fail-under", "kappa>=0.3").told
+    assert told["gate"]["passed"] and told["judges"]["set"]["overall"]["pooled"]["recall"]["n"] == 20
+
+
+def test_precision_of_a_judge_that_fails_nothing_has_a_reason(cli: Any, tmp_path: Path) -> None:
+    path = passing(tmp_path)
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    for row in rows:
+        row["verdict"] |= {"category": "pass", "passed": True}
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    failed = cli("evaluate", path, "--fail-under", "precision>=0.1")
+    assert failed.code == 1 and "has no interval (the judge fails no row)" in failed.err
+
+
+def test_errors_and_the_way_to_a_rater_gate(cli: Any, tmp_path: Path) -> None:
+    rng, rows = random.Random(1), []
+    for i in range(60):
+        truth = rng.randint(2, 4)
+        raters = [truth + rng.choice([-1, 0, 0, 1]) for _ in "ab"]
+        about = {"id": f"r{i}", "source": f"about {i * 7919}", "output": f"{i * i} words {i}"}
+        rows.append(about | {"verdict": {"score": float(truth), "failure": None}, "score": raters})
+    path = tmp_path / "rated.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    told = cli("evaluate", path, "--scale", "1", "5", "--json").told
+    (way,), (errors,) = told["way"], told["scale"]
+    for gate, passes in (
+        (f"way>={way['low'] - 0.001:.4f}", True),
+        (f"way>={way['low'] + 0.001:.4f}", False),
+        (f"mae<={errors['mae_high'] + 0.001:.4f}", True),
+        (f"mae<={errors['mae_high'] - 0.001:.4f}", False),
+        (f"rmse<={errors['rmse_high'] + 0.001:.4f}", True),
+    ):
+        done = cli("evaluate", path, "--scale", "1", "5", "--fail-under", gate)
+        assert done.code == (0 if passes else 1), (gate, done.err)
+    assert "the lower end" not in done.err
+
+
+def test_f1_of_few_fails_is_not_as_sure_as_the_passes_are_many() -> None:
+    human = np.r_[np.zeros(10), np.ones(190)]
+    found = meta_evaluate(
+        {"judge": human}, human, kinds={"overall": "binary"}, categories={"overall": (0.0, 1.0)}, rounds=100
+    )
+    cell = found.cell("judge", "overall", "pooled", "f1")
+    assert cell["value"] == 1 and cell["low"] == pytest.approx(10 / (10 + 1.96**2), abs=1e-3)  # Wilson's, of 10 rows
 
 
 def test_pass_and_fail_from_vectors() -> None:

@@ -76,6 +76,9 @@ def test_a_judge_that_knows_nothing_is_constant_or_leads_by_chance_is_said_to_do
     assert "; that cannot be distinguished from chance." in told
     found = meta_evaluate({"flat": np.full(40, 3.0)}, np.arange(40.0), rounds=50)
     assert headline(found).startswith("No judge has a defined agreement with the human ratings: ")
+    human = rng.integers(1, 6, 60).astype(float)
+    against = meta_evaluate({"upside_down": -human + rng.normal(0, 1, 60)}, human, rounds=200)
+    assert "; it runs against them." in headline(against) and "chance" not in headline(against)
     rng = np.random.default_rng(2)
     human = rng.integers(1, 6, 60).astype(float)
     judges = {name: human + rng.normal(0, 1, 60) for name in ("one", "other")}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import scipy
 
 from .correlation import Codes as Places
@@ -91,6 +92,13 @@ def f1_when_drawn(decided: Places, human: Places, units: Places) -> Bounded:
     ours, theirs = decided == 0, human == 0
     sums = sums_by(units, 2.0 * (ours & theirs), ours.astype(float) + theirs)
     return Bounded(lambda counts: _share(*(counts @ sums).T), Range(0.0, 1.0, (int(theirs.sum()),)))
+
+
+def counted(name: str, decided: Places, human: Places) -> npt.NDArray[np.bool_]:
+    """The rows that a measure of pass (1) and fail (0) rests on: of precision those that the judge fails, of recall
+    those that people fail. Documents without such rows say nothing of it, and are not resampled."""
+    of = {"precision": decided == 0, "recall": human == 0}
+    return of.get(name, np.ones(len(human), dtype=np.bool_))
 
 
 def auc_when_drawn(scores: Vector, passed: Places, units: Places) -> Bounded:

@@ -365,7 +365,7 @@ def _share_limits(
 
     # The documents' design effect on the resamples' variance; rows a document where all resamples are alike.
     alone = variance(1.0)[-1]
-    effect = max(1.0, drawn.var() * units / (units - 1) / alone) if alone > 0 else sum(sizes) / units
+    effect = max(1.0, drawn.var() * units / (units - 1) / alone) if alone > 0 else max(1.0, sum(sizes) / units)
     likely = share[np.abs(share - value) <= normal * np.sqrt(variance(effect))]
     return float(likely.min()), float(likely.max())
 

@@ -33,8 +33,10 @@ class Evaluate(Command, Config, Model, Rows, Json):
 
     In CI: judgesmith evaluate scored.jsonl --fail-under 'spearman>=0.4' exits with 1 unless the lower end of the first
     judge's interval is at least 0.4, for every aspect, and 95 % of the rows have a score. Where people gave categories,
-    pass or fail, or preferences: 'kappa>=0.5', 'accuracy>=0.8', 'balanced-accuracy>=0.7', 'f1>=0.7' (for fail),
-    'auc>=0.8', 'pairwise>=0.6'. All but the last two take the judge's own decisions where scored rows carry them.
+    pass or fail, or preferences: 'kappa>=0.5', 'accuracy>=0.8', 'balanced-accuracy>=0.7', 'f1>=0.7', 'precision>=0.6',
+    'recall>=0.6' (for fail), 'auc>=0.8', 'pairwise>=0.6'. All but the last two take the judge's own decisions where
+    scored rows carry them. 'way>=0.8' is the share of the way to one human rater; of errors the upper end of the
+    interval counts: 'mae<=0.5', 'rmse<=0.7'.
 
     With --spans TRUTH: does a judge mark the errors that people marked? Precision, recall and F1 of the spans of a
     scored file. `judgesmith list options evaluate` has further options, such as --figures FOLDER.
@@ -70,14 +72,17 @@ class Evaluate(Command, Config, Model, Rows, Json):
     coefficient: list[str] = flag(
         [],
         "pearson, spearman, kendall (these by default), q (their sum), acc_eq, acc_eq_cross (WMT's); kappa, accuracy, "
-        "balanced-accuracy, f1, auc, pairwise (by default where they fit). Repeatable.",
+        "balanced-accuracy, f1, auc, pairwise (by default where they fit), precision, recall. Repeatable.",
     )
     spans: str | None = flag(
         None, "Compare error spans with those that people marked: a file, or bench/NAME.", metavar="TRUTH"
     )
     output: Path | None = flag(None, "A report: one .html file, no network.", "-o", "--output")
     fail_under: str | None = flag(
-        None, "Exit with 1 if the lower end of the first judge's interval is below X.", metavar="[LEVEL.]COEFFICIENT>=X"
+        None,
+        "Exit with 1 if the lower end of the first judge's interval is below X "
+        "(of mae and rmse: the upper end above X).",
+        metavar="[LEVEL.]COEFFICIENT>=X",
     )
 
     @classmethod

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from ..agreement.correlation import Vector
-from ..agreement.decisions import accuracy_when_drawn, balanced_when_drawn, f1_when_drawn, nearest_places
+from ..agreement.correlation import Codes, Vector, id_codes
+from ..agreement.decisions import counted, nearest_places
+from ..agreement.meta.agreement import share_of
 from ..agreement.meta.inputs import EvaluationOptions
-from ..agreement.resampling import Agreement, Estimate, interval_of
+from ..agreement.resampling import Estimate, interval_of
 from ..tables import Column, Table, percent
 from .sources import Judged
 
@@ -100,7 +101,7 @@ def _percent(e: Estimate) -> str:
 
 def decisions(data: Judged, how: EvaluationOptions) -> list[Decided]:
     """Of every judge and every aspect with pass and fail, where the judge decides, too, or is on people's scale."""
-    made, documents = [], np.array(data.documents, dtype=object)
+    made, documents = [], id_codes(data.documents, len(data.rows), "documents")
     binary = [aspect for aspect, kind in data.kinds.items() if kind == "binary"]
     for aspect, (judge, by_aspect) in itertools.product(binary, data.judges.items()):
         marks, given = data.marks[aspect], by_aspect.get(aspect, np.array([np.nan]))
@@ -127,29 +128,19 @@ def places(scores: Vector, levels: Sequence[float]) -> Vector:
     return made
 
 
-def _figures(ours: Vector, people: Vector, documents: Any, how: EvaluationOptions) -> list[Estimate]:
+def _figures(ours: Vector, people: Vector, documents: Codes, how: EvaluationOptions) -> list[Estimate]:
     """In the order of FIGURES, with intervals over documents, as the agreement with people has them."""
-    a, b = ours.astype(np.intp), people.astype(np.intp)
-    every, ones = np.ones(len(a), dtype=np.bool_), np.ones(len(a), dtype=np.intp)
-    asked = [
-        (accuracy_when_drawn, a, b, every),
-        (balanced_when_drawn, a, b, every),
-        (accuracy_when_drawn, a, b, a == 0),
-        (accuracy_when_drawn, a, b, b == 0),
-        (f1_when_drawn, a, b, every),
-        (accuracy_when_drawn, a, ones, every),
-        (accuracy_when_drawn, b, ones, every),
-    ]
-    return [estimate(measure, x[rows], y[rows], documents[rows], how) for measure, x, y, rows in asked]
+    a, b, ones = ours.astype(np.intp), people.astype(np.intp), np.ones(len(people), dtype=np.intp)
+    of_both = ("accuracy", "balanced-accuracy", "precision", "recall", "f1")
+    asked = [*((name, a, b) for name in of_both), ("accuracy", a, ones), ("accuracy", b, ones)]
+    return [estimate(name, x, y, documents, how) for name, x, y in asked]
 
 
-def estimate(measure: Any, x: Any, y: Any, documents: Any, how: EvaluationOptions) -> Estimate:
-    """A measure of decisions with its interval; NaN where there are none."""
-    names = {name: place for place, name in enumerate(dict.fromkeys(documents.tolist()))}
-    units = np.array([names[name] for name in documents.tolist()], dtype=np.intp)
-    if not len(x):
+def estimate(name: str, x: Codes, y: Codes, documents: Codes, how: EvaluationOptions) -> Estimate:
+    """A measure of decisions with its interval; NaN where there are none. name: as `--coefficient` has it."""
+    if not counted(name, x, y).any():
         return Estimate(math.nan)
-    agreement = Agreement.of_share(measure(x, y, units), len(names), len(x))
+    agreement = share_of(name, x, y, documents)
     if not how.rounds:
         return Estimate(agreement.values[0])
     found = interval_of(agreement, rounds=how.rounds, confidence=how.confidence, seed=how.seed)

@@ -3,75 +3,121 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
 
 from ..agreement.meta.evaluation import MetaEvaluation, rows_of, text
 from ..agreement.meta.inputs import AVERAGE, COEFFICIENTS, DECIDED, LEVEL_OF, LEVELS
 from ..errors import OptionError
 
+#: Names of tables beside the agreement: the way to one human rater, and errors in points of the scale, which pass
+#: where they are small.
+WAY, ERRORS = "way", ("mae", "rmse")
+#: As the tables call some of them.
+SYNONYMS = {"balanced_accuracy": "balanced-accuracy", "agreement": "accuracy"}
+_FORM = re.compile(r"\s*(?:(?P<level>\w+)\.)?(?P<name>[\w-]+)\s*(?P<sign>[<>]=)\s*(?P<bar>\S+)\s*")
+
 
 @dataclass(frozen=True)
 class Gate:
-    """A bar that the first judge has to clear: the lower end of the interval of `coefficient` at `level`."""
+    """A bar that the first judge has to clear: the lower end of the interval of `coefficient` at `level`, or the upper
+    end of an error's."""
 
     coefficient: str
     level: str | None
-    least: float
+    bar: float
     text: str
 
     @classmethod
     def parse(cls, text: str) -> Gate:
-        """Read `spearman>=0.4`, `sample.kendall >= 0.3`, `balanced-accuracy>=0.7`. Raises OptionError."""
-        left, sign, right = text.partition(">=")
-        *level, name = left.strip().lower().replace("balanced_", "balanced-").split(".")
+        """Read `spearman>=0.4`, `sample.kendall >= 0.3`, `recall>=0.7`, `mae<=0.5`. Raises OptionError."""
+        found = _FORM.fullmatch(text.lower())
+        name = found["name"] if found else ""
+        name = SYNONYMS.get(name, name)
         try:
-            least = float(right)
+            bar = float(found["bar"]) if found else math.nan
         except ValueError:
-            least = math.nan
-        if not sign or name not in COEFFICIENTS or len(level) > 1 or not math.isfinite(least):
+            bar = math.nan
+        if found is None or name not in (*COEFFICIENTS, WAY, *ERRORS) or not math.isfinite(bar):
             raise OptionError(
                 f"--fail-under {text!r} is not of the form [LEVEL.]COEFFICIENT>=NUMBER, such as spearman>=0.4 or "
-                f"sample.kendall>=0.3; the coefficients are {', '.join(COEFFICIENTS)}"
+                f"sample.kendall>=0.3; the coefficients are {', '.join(COEFFICIENTS)}, {WAY} (the share of the way to "
+                f"one human rater), and errors that may not exceed a number: {', '.join(f'{e}<=0.5' for e in ERRORS)}"
             )
-        if level and level[0] not in LEVELS:
-            raise OptionError(f"--fail-under {text!r}: level {level[0]!r} is not one of {', '.join(LEVELS)}")
-        high = 3.0 if name == "q" else 1.0
-        low = 0.0 if name.startswith("acc") or name in ("balanced-accuracy", "f1", "auc", "pairwise") else -high
-        if name in DECIDED and level and level[0] != LEVEL_OF[name]:
-            where = "within documents" if LEVEL_OF[name] == "sample" else "over all rows together"
-            raise OptionError(f"--fail-under {text!r}: {name} is measured {where}; leave {level[0]} out")
-        if not low <= least <= high:
-            raise OptionError(f"--fail-under {text!r}: {name} lies in {low:g}..{high:g}")
-        return cls(name, level[0] if level else None, least, text.strip())
+        _fits(text, name, found["level"], found["sign"], bar)
+        return cls(name, found["level"], bar, text.strip())
 
     def judge(self, result: MetaEvaluation, min_coverage: float) -> list[str]:
         """The reasons why the first judge fails, none if it passes. Coverage: share of labelled rows with a score."""
+        name = str(result.agreement["judge"].iloc[0])
+        if self.coefficient == WAY:
+            return self._reasons(name, self._way(name, result.way), min_coverage)
+        if self.coefficient in ERRORS:
+            return self._reasons(name, self._errors(name, result.scale), min_coverage)
         table = result.agreement
-        name = str(table["judge"].iloc[0])
         level = self.level or LEVEL_OF.get(self.coefficient) or str(table["level"].iloc[0])
         if level not in set(table["level"]):
             return [f"level {level} was not computed for these rows"]
-        rows = table[
-            (table["judge"] == name)
-            & (table["level"] == level)
-            & (table["coefficient"] == self.coefficient)
-            & (table["aspect"] != AVERAGE)
-        ]
-        reasons = []
-        for row in rows_of(rows):
-            what = f"{name}, {row['aspect']}: {level} {self.coefficient}"
-            low, high, value = float(row["low"]), float(row["high"]), float(row["value"])
-            share = 1 - row["failed"] / row["rows"]
-            if share < min_coverage:
-                reasons.append(
-                    f"{what} rests on {row['rows'] - row['failed']} of {row['rows']} rows, coverage {share:.1%} is "
-                    f"below {min_coverage:.1%}"
-                )
-            elif math.isnan(low) or high - low < 1e-9:
-                reasons.append(f"{what} has no interval ({text(row['reason']) or 'no resamples were drawn'})")
-            elif low < self.least:
-                reasons.append(
-                    f"{what} is {value:.3f}, but the lower end of its interval, {low:.3f}, is not at least "
-                    f"{self.least:g}"
-                )
-        return reasons if len(rows) else [f"{self.coefficient} was not computed for {name}"]
+        at = (table["level"] == level) & (table["coefficient"] == self.coefficient) & (table["aspect"] != AVERAGE)
+        named = ({"what": f"{level} {self.coefficient}"} | row for row in rows_of(table[at & (table["judge"] == name)]))
+        return self._reasons(name, named, min_coverage)
+
+    def _way(self, name: str, table: pd.DataFrame) -> Iterator[dict[str, Any]]:
+        for row in rows_of(table[table["judge"] == name]):
+            reason = None if not math.isnan(row["value"]) else "the raters do not agree beyond chance"
+            yield row | {"what": "share of the way to one human rater", "failed": 0, "rows": 1, "reason": reason}
+
+    def _errors(self, name: str, table: pd.DataFrame) -> Iterator[dict[str, Any]]:
+        for row in rows_of(table[table["judge"] == name]):
+            ends = {key: row[f"{self.coefficient}_{key}"] for key in ("low", "high")}
+            counts = {"failed": row["failed"], "rows": row["n"] + row["failed"]}
+            yield row | ends | counts | {"what": self.coefficient, "value": row[self.coefficient]}
+
+    def _reasons(self, judge: str, rows: Any, min_coverage: float) -> list[str]:
+        found = list(rows)
+        if not found:
+            return [f"{self.coefficient} was not computed for {judge}"]
+        reasons = (self._reason(f"{judge}, {row['aspect']}: {row['what']}", row, min_coverage) for row in found)
+        return [reason for reason in reasons if reason is not None]
+
+    def _reason(self, what: str, row: dict[str, Any], min_coverage: float) -> str | None:
+        """Why this number does not pass."""
+        low, high, value = float(row["low"]), float(row["high"]), float(row["value"])
+        share = 1 - row["failed"] / row["rows"]
+        if share < min_coverage:
+            scored = f"{row['rows'] - row['failed']} of {row['rows']} rows"
+            return f"{what} rests on {scored}, coverage {share:.1%} is below {min_coverage:.1%}"
+        if math.isnan(low) or high - low < 1e-9:
+            return f"{what} has no interval ({text(row['reason']) or 'no resamples were drawn'})"
+        if self.coefficient in ERRORS:
+            passes, end, limit = high <= self.bar, f"upper end of its interval, {high:.3f}", "at most"
+        else:
+            passes, end, limit = low >= self.bar, f"lower end of its interval, {low:.3f}", "at least"
+        return None if passes else f"{what} is {value:.3f}, but the {end}, is not {limit} {self.bar:g}"
+
+
+def _fits(text: str, name: str, level: str | None, sign: str, bar: float) -> None:
+    """Raise OptionError for a level, a sign or a bar that a number does not have."""
+    if level is not None and level not in LEVELS:
+        raise OptionError(f"--fail-under {text!r}: level {level!r} is not one of {', '.join(LEVELS)}")
+    if level is not None and (name == WAY or name in ERRORS):
+        raise OptionError(f"--fail-under {text!r}: {name} is measured over all rows together; leave {level} out")
+    if name in DECIDED and level is not None and level != LEVEL_OF[name]:
+        where = "within documents" if LEVEL_OF[name] == "sample" else "over all rows together"
+        raise OptionError(f"--fail-under {text!r}: {name} is measured {where}; leave {level} out")
+    if (sign == "<=") != (name in ERRORS):
+        wanted = "of an error the upper end counts: write <=" if name in ERRORS else "more is better: write >="
+        raise OptionError(f"--fail-under {text!r}: {wanted}")
+    if name in ERRORS or name == WAY:
+        low, high = (0.0, math.inf) if name in ERRORS else (-math.inf, math.inf)
+    elif name in ("pearson", "spearman", "kendall", "kappa", "q"):
+        high = 3.0 if name == "q" else 1.0
+        low = -high
+    else:
+        low, high = 0.0, 1.0
+    if not low <= bar <= high:
+        raise OptionError(f"--fail-under {text!r}: {name} lies in {low:g}..{high:g}")

@@ -188,11 +188,24 @@ def _judge(joined: Judged, files: Sequence[File], spec: Spec) -> None:
             result[aspect] = np.full(len(joined.rows), np.nan)
             for i, j in _pairs(joined, holder):
                 result[aspect][i] = read_number(holder, holder.rows[j], column, inside(holder.records[j], column))
-    if not result:
-        raise LabelsError(f"there is no column {spec.column!r}; there are {some(base.names())}")
+    _has_numbers(joined, files, spec, result)
     joined.judges[spec.name] = result
     if spec.column in VERDICTS:
         joined.on_scale.add(spec.name)
+
+
+def _has_numbers(joined: Judged, files: Sequence[File], spec: Spec, found: Mapping[str, Vector]) -> None:
+    """Raise LabelsError for a column that is not there, or that is there and empty."""
+    if any(not np.isnan(scores).all() for scores in found.values()):
+        return
+    names = {name for file in files for name in file.names()}
+    empty = {spec.column.replace(ASPECT, aspect) for aspect in joined.human}
+    if found or any(column.split(".")[0] in names for column in empty):
+        raise LabelsError(
+            f"{joined.origin}: column {spec.column!r} has no number in any of {len(joined.rows)} rows; name a column "
+            "with a judge's scores"
+        )
+    raise LabelsError(f"there is no column {spec.column!r}; there are {some(files[0].names())}")
 
 
 def _artifact(spec: Spec, columns: Sequence[str]) -> Path | None:

@@ -24,6 +24,8 @@ TITLES = {
     "accuracy": "accuracy",
     "balanced-accuracy": "balanced acc.",
     "f1": "F1 for fail",
+    "precision": "precision for fail",
+    "recall": "recall for fail",
     "pairwise": "pairwise acc.",
 }
 UNITS = {"pooled": "rows", "sample": "documents", "system": "systems"}
@@ -200,6 +202,8 @@ def _surely(row: Mapping[str, Any]) -> str:
     chance = 0.5 if row["coefficient"] in ("auc", "balanced-accuracy", "pairwise") else 0.0
     if math.isnan(row["low"]) or row["coefficient"].startswith("acc"):
         return ""
+    if row["high"] < chance:
+        return "; it runs against them"
     return "" if row["low"] > chance else "; that cannot be distinguished from chance"
 
 

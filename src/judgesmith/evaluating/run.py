@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 
 from ..agreement.meta.evaluation import MetaEvaluation, meta_evaluate
-from ..agreement.meta.inputs import DECIDED
+from ..agreement.meta.inputs import COEFFICIENTS, DECIDED
 from ..errors import OptionError
 from ..parts import read_options
 from ..running.console import err, out, print_json
@@ -128,7 +128,8 @@ def _with_gate(how: EvaluateOptions, gate: Gate) -> EvaluateOptions:
     levels: tuple[str, ...] | None = how.levels
     if levels is not None and gate.level is not None and gate.coefficient not in DECIDED:
         levels = tuple(dict.fromkeys((*levels, gate.level)))
-    coefficients = tuple(dict.fromkeys((*how.coefficients, gate.coefficient)))
+    measured = (gate.coefficient,) if gate.coefficient in COEFFICIENTS else ()
+    coefficients = tuple(dict.fromkeys((*how.coefficients, *measured)))
     return how.model_copy(update={"levels": levels, "coefficients": coefficients})
 
 

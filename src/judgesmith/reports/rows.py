@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy
 
-from ..agreement.correlation import Vector
-from ..agreement.decisions import accuracy_when_drawn
+from ..agreement.correlation import Vector, id_codes
 from ..agreement.meta.inputs import MANY, EvaluationOptions
 from ..datasets.loading import Compared, read_compared
 from ..datasets.marks import Marks
@@ -443,5 +442,6 @@ def _share(values: Vector, documents: Any) -> list[float | None]:
     rows = ~np.isnan(values)
     ones = np.ones(int(rows.sum()), dtype=np.intp)
     how = EvaluationOptions(rounds=1000 if len(ones) < MANY else 100)
-    e = estimate(accuracy_when_drawn, values[rows].astype(np.intp), ones, documents[rows], how)
+    units = id_codes(documents[rows].tolist(), len(ones), "documents")
+    e = estimate("accuracy", values[rows].astype(np.intp), ones, units, how)
     return [None if math.isnan(value) else round(value, 6) for value in (e.value, e.low, e.high)]

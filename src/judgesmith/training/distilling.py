@@ -377,9 +377,11 @@ class Distillation:
 def _worth(contenders: Sequence[Contender]) -> list[str]:
     """What speaks against the student, in sentences."""
     student, lines = contenders[0].agreement, []
-    if student.low <= 0:
+    if student.high < 0:
+        lines.append("the interval of the student's agreement lies below 0: it runs against people; do not use it")
+    elif student.low <= 0:
         lines.append(
-            "the interval of the student's agreement reaches 0: it cannot be distinguished from a judge that guesses; "
+            "the interval of the student's agreement holds 0: it cannot be distinguished from a judge that guesses; "
             "do not use it"
         )
     for other in contenders[1:]:

@@ -118,6 +118,21 @@ def test_better_judges_are_told_from_worse_and_equal_ones_are_not() -> None:
     assert clear["p"] < 0.05 and clear["low"] > 0 and none["p"] == 1 and none["low"] == none["high"] == 0
 
 
+def test_every_judge_that_runs_against_people_is_named() -> None:
+    rng = np.random.default_rng(5)
+    human = {name: rng.normal(size=80) for name in ("fluency", "coherence")}
+    judges = {
+        "with": {name: scores + rng.normal(size=80) for name, scores in human.items()},
+        "against one": human["fluency"] - 2 * human["coherence"],
+        "nothing": rng.normal(size=80),
+    }
+    notes = meta_evaluate(judges, human, rounds=200).notes
+    (note,) = (note for note in notes if "runs against people" in note)
+    assert note.startswith("against one runs against people") and "coherence (pooled pearson -0." in note
+    assert "fluency" not in note and "--absolute" in note
+    assert not any("runs against" in note for note in meta_evaluate(judges, human, rounds=200, absolute=True).notes)
+
+
 def test_many_judges_are_tested_against_the_first() -> None:
     rng = np.random.default_rng(5)
     human = rng.normal(size=40)

@@ -18,6 +18,7 @@ from ..decisions import (
     accuracy_when_drawn,
     auc_when_drawn,
     balanced_when_drawn,
+    counted,
     f1_when_drawn,
     kappa_when_drawn,
     nearest_places,
@@ -38,6 +39,19 @@ OF_PLACES = {
     "accuracy": accuracy_when_drawn,
     "balanced-accuracy": balanced_when_drawn,
     "f1": f1_when_drawn,
+    "precision": accuracy_when_drawn,  # of the rows that it rests on, see `counted`
+    "recall": accuracy_when_drawn,
+}
+#: What a judge that knows nothing reaches, of the measures that it can be below.
+CHANCE = {
+    "pearson": 0.0,
+    "spearman": 0.0,
+    "kendall": 0.0,
+    "q": 0.0,
+    "kappa": 0.0,
+    "auc": 0.5,
+    "pairwise": 0.5,
+    "balanced-accuracy": 0.5,
 }
 #: Human ratings of more different values are no categories.
 MOST_CATEGORIES = 20
@@ -72,6 +86,22 @@ def agreements(
     order = {judge: i for i, judge in enumerate(judges)}
     place = {a.name: i for i, a in enumerate(aspects)}
     return sorted(result, key=lambda r: (order[r["judge"]], place.get(r["aspect"], len(place))))
+
+
+def against_people(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A note for each judge whose scores are lower the better people find a text, on the aspects where that is sure:
+    the whole interval lies below what chance reaches."""
+    found: dict[str, dict[str, str]] = {}
+    for row in rows:
+        if row["aspect"] != AVERAGE and row["coefficient"] in CHANCE and row["high"] < CHANCE[row["coefficient"]]:
+            interval = f"{row['value']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"
+            measured = f"{row['aspect']} ({row['level']} {row['coefficient']} {interval})"
+            found.setdefault(row["judge"], {}).setdefault(row["aspect"], measured)
+    return [
+        f"{judge} runs against people, whose better texts get its lower scores: {', '.join(aspects.values())}; "
+        "if less is better in its scores, turn their sign or take --absolute"
+        for judge, aspects in found.items()
+    ]
 
 
 def _cell(aspect: Aspect, judge: str, level: Level, name: str, how: How) -> Cell:
@@ -161,19 +191,30 @@ def _decided_cell(aspect: Aspect, judge: str, name: str, how: How, notes: list[s
         documents = units.doc.tolist()
         _, _, pairs = ordered_pairs(x, y, documents)
         cell.n, cell.skipped = int((pairs > 0).sum()), int((pairs == 0).sum())
-        drawn = pairwise_when_drawn(x, y, documents)
+        agreement = Agreement.of_share(pairwise_when_drawn(x, y, documents), units.documents, len(y))
     elif name == "auc":
-        drawn = auc_when_drawn(x, people, units.doc)
+        agreement = Agreement.of_share(auc_when_drawn(x, people, units.doc), units.documents, len(y))
     else:
         ours = own[usable].astype(np.intp) if own is not None else _places(judge, x, people, levels, notes)
-        drawn = OF_PLACES[name](ours, people, units.doc)
-    agreement = Agreement.of_share(drawn, units.documents, len(y))
+        rows = counted(name, ours, people)
+        cell.n, cell.key = int(rows.sum()), rows.tobytes() if name in ("precision", "recall") else None
+        if not cell.n:
+            cell.reason = f"{'the judge fails' if name == 'precision' else 'people fail'} no row"
+            return cell
+        agreement = share_of(name, ours, people, units.doc)
     cell.value = agreement.values[0]
     if math.isnan(cell.value):
         cell.reason = "people (on the rows with a prediction) made no difference between any two outputs"
     elif how.rounds:
         cell.bound(agreement, how)
     return cell
+
+
+def share_of(name: str, decided: Codes, people: Codes, documents: Codes) -> Agreement:
+    """A measure of `OF_PLACES` on the rows that it rests on. At least one has to be left."""
+    rows = counted(name, decided, people)
+    units = np.unique(documents[rows], return_inverse=True)[1]
+    return Agreement.of_share(OF_PLACES[name](decided[rows], people[rows], units), int(units.max()) + 1, len(units))
 
 
 def _places(judge: str, x: Vector, people: Codes, levels: Sequence[float], notes: list[str]) -> Codes:

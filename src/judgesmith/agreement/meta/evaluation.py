@@ -17,7 +17,7 @@ import pandas as pd
 from ...errors import OptionError
 from ...parts import read_options
 from ...tables import Cell, Column, Table, facts, shortened
-from .agreement import agreements, ceilings, measures, ways
+from .agreement import against_people, agreements, ceilings, measures, ways
 from .comparisons import comparisons
 from .inputs import DECIDED, Beside, EvaluationOptions, Scores, aspects_of, levels_of, scale_of
 from .others import assumed_on_scale, calibrations, judged, length_biases, scales
@@ -46,8 +46,8 @@ class MetaEvaluation:
     agreement: n is what the value rests on, rows (pooled), documents (sample) or systems (system); of an average, the
         fewest of its aspects. coefficient "q" is r + rho + tau-b in [-3, 3], failed rows imputed; "acc_eq" is acc*_eq
         in [0, 1] (of systems: plain pairwise accuracy), with "acc_eq_cross", its epsilon from the other half of the
-        documents; "kappa" (quadratic weights), "accuracy", "balanced-accuracy", "f1" (for fail) and "auc" are pooled,
-        "pairwise" is of level sample.
+        documents; "kappa" (quadratic weights), "accuracy", "balanced-accuracy", "f1", "precision", "recall" (for fail)
+        and "auc" are pooled, "pairwise" is of level sample.
     comparisons: a less b. The pairs of one aspect and level are tested together (max-t): with 95 % intervals, p is
         below .05 just where the interval leaves 0 out. error, freedom: the standard error of both, and Student's t's
         degrees of freedom.
@@ -191,6 +191,7 @@ def meta_evaluate(
     }
     reported = [*names, *dict.fromkeys(name for own in by_aspect.values() for name in own)]
     kept = {name: getattr(how, name) for name in ("rounds", "confidence", "seed", "new_systems")}
+    notes += against_people(frames["agreement"]) if not how.absolute else []
     tables = {name: pd.DataFrame(rows, columns=FRAMES[name].split()) for name, rows in frames.items()}
     if how.absolute:
         tables["agreement"] = _absolute(tables["agreement"])
