@@ -1,18 +1,17 @@
-"""DSPy's own random search for demonstrations, with two changes: its metric is one of the whole set, and no row is
-judged with its own document in the prompt.
+"""Random search for demonstrations under a metric of the whole set, as DSPy's own class draws them.
 
-The loop, its bootstrapping, its labelled demonstrations and its evaluation are those of DSPy's
-`BootstrapFewShotWithRandomSearch`. What it sees of a judge is a program with one predictor (`Numbered`), whose
-demonstrations are numbers of rows; what a prompt shows of a row is for the judge to say (`Judge.teach`), and which rows
-it may show is checked on every call. The score that DSPy averages is `Agreement`'s, whose mean is that of the set.
+The loop of DSPy's `BootstrapFewShotWithRandomSearch` averages a metric over rows; agreement is no such mean. Here the
+same candidates (zero-shot, labels only, bootstrapped, then random sets by number) are judged as wholes. No row is
+judged with its own document in the prompt. What a prompt shows of a row is for the judge to say (`Judge.teach`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+import random
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import dspy
 import numpy as np
@@ -39,130 +38,95 @@ from .base import (
     SureOptions,
     Trial,
 )
-from .prompts import Ended, quiet_dspy
 
 #: The candidates that come before the random ones, by DSPy's numbers.
 NAMES = {-3: "zero-shot", -2: "labels only", -1: "bootstrapped"}
 #: DSPy's name of an option -> ours.
 RENAMED = {"num_candidate_programs": "candidates"}
 Metric = Callable[..., Any]
+Shown = tuple[tuple[int, bool], ...]
+"""Demonstrations of a candidate: row of the pool, and whether it shows the teacher's answer."""
 
 
-class Numbered(dspy.Module):  # type: ignore[misc]
-    """A judge as DSPy's loop sees it: given the number of a row, its score; its demonstrations are numbers of rows.
+def labels_only(rows: Sequence[int], most: int, *, sample: bool = True) -> Shown:
+    """Draw labelled rows as DSPy's `LabeledFewShot` does.
 
-    teaches: whether it is the teacher, whose answers become demonstrations.
+    >>> labels_only([4, 2, 0], 2, sample=False)
+    ((4, False), (2, False))
     """
+    count = min(most, len(rows))
+    drawn = random.Random(0).sample(list(rows), count) if sample else rows[:count]
+    return tuple((row, False) for row in drawn)
 
-    def __init__(self, table: Table, *, teaches: bool = False) -> None:
-        super().__init__()
-        self.judge = dspy.Predict("row -> percent")
-        self.table = table
-        self.teaches = self._compiled = teaches  # DSPy would show a teacher that is not compiled others' labels
 
-    def forward(self, row: int) -> dspy.Prediction:
-        if not self.teaches:
-            return as_prediction(self.table.verdict(self.judge.demos, row))
-        verdict = self.table.taught(row)
-        dspy.settings.trace.append((self.judge, {"row": row}, dspy.Prediction(percent=verdict.percent)))
-        return as_prediction(verdict)
+def filled_up(rows: Sequence[int], bootstrapped: Sequence[int], most: int) -> Shown:
+    """Fill bootstrapped rows up with labelled ones to `most`, as DSPy's `BootstrapFewShot` does."""
+    rest = [row for row in rows if row not in bootstrapped]
+    random.Random(0).shuffle(rest)
+    count = max(0, min(most - len(bootstrapped), len(rest)))
+    labelled = random.Random(0).sample(rest, count)
+    return (*((row, True) for row in bootstrapped), *((row, False) for row in labelled))
+
+
+def random_order(rows: Sequence[int], number: int, most: int) -> tuple[list[int], int]:
+    """Return the order of the rows for a numbered candidate, and how many it bootstraps, as DSPy draws them."""
+    order = list(rows)
+    random.Random(number).shuffle(order)
+    return order, random.Random(number).randint(min(1, most), most)
 
 
 @dataclass
-class Table:
-    """What DSPy's loop asks, answered by the search: whole candidates are judged at once, under its rules."""
+class Teacher:
+    """Answers of the teacher that may become demonstrations."""
 
     search: CorrelationRandomSearch
     context: SearchContext
-    numbers: list[int]
-    """The candidates that the loop will try, by DSPy's numbers."""
-    known: dict[tuple[tuple[int, bool], ...], Trial] = field(default_factory=dict)
-    """By the rows that are shown: (number, whether it is the teacher's answer)."""
+    answers: list[Verdict] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        self.known[()] = self.context.tried[0]
-        self.answers = list[Verdict]()
-        self.number = -3
-        self.lm = dspy.settings.lm
+    def bootstrap(self, order: Sequence[int], most: int) -> list[int]:
+        """Return the first `most` rows whose answers are accepted."""
+        accepted: list[int] = []
+        for row in order:
+            if len(accepted) >= most:
+                break
+            if any(self._accepts(row, round_) for round_ in range(self.search.max_rounds)):
+                accepted.append(row)
+        return accepted
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self
+    def _accepts(self, row: int, round_: int) -> bool:
+        """Accept by the given metric, else where the answer is among those closest to human ratings."""
+        self.answers = self.answers or list(self.context.answers())
+        if round_:
+            self.answers[row] = self._again(row, round_)
+        verdict = self.answers[row]
+        if verdict.failure:
+            return False
+        if self.search.metric is None:
+            return row in Demonstrations(self.context, self.search, self.answers).allowed("predicted")
+        example, prediction = self.context.pool[row], as_prediction(verdict)
+        trace = [(predictor, example.inputs(), prediction) for predictor in self.context.base.taught()]
+        value = self.search.measured(example, prediction, trace)
+        threshold = self.search.metric_threshold
+        return bool(value >= threshold if threshold else value)
 
-    def verdict(self, demos: Sequence[Any], row: int) -> Verdict:
-        """What the candidate with these demonstrations says of a row. Raises Ended."""
-        if row == 0:  # each evaluation begins with the first row
-            self.number = self.numbers.pop(0)
-        shown = tuple((int(demo.row), bool(demo.get("augmented"))) for demo in demos)
-        if shown not in self.known:
-            before = len(self.context.tried)
-            with self._outside_dspy():
-                self.search.judge(self.context, self._proposal(shown))
-            self.known[shown] = self.context.tried[before]
-        trial = self.known[shown]
-        place = row if trial.judged is None else int(np.searchsorted(trial.judged, row))
-        if trial.judged is not None and row not in trial.judged:
-            return Verdict.failed("the candidate was dropped before this row")
-        return trial.scored.verdicts[place]
-
-    def taught(self, row: int) -> Verdict:
-        """The teacher's answer on a row of the pool; in later rounds of DSPy's a new one, drawn at random."""
-        number = dspy.settings.lm.number
-        with self._outside_dspy():
-            self.answers = self.answers or list(self.context.answers())
-            if number:
-                program = self.context.base.copy_for()
-                program.set_lm((self.context.teacher or program.lm).at(1 + number / 1000))
-                (self.answers[row],) = score_rows(program, [self.context.pool[row]], self.search.progress).verdicts
-        return self.answers[row]
-
-    @contextmanager
-    def _outside_dspy(self) -> Iterator[None]:
-        """With the caller's model; what ends a search is no failed row. Raises Ended."""
-        try:
-            with dspy.context(lm=self.lm):
-                yield
-        except Exception as error:
-            raise Ended(error) from error
-
-    def accepts(self, row: int, trace: Any) -> Any:
-        """Whether the teacher's answer on a row may be shown: by the metric that was given, else where it is among
-        those that came closest to human ratings."""
-        if self.search.metric is not None:
-            return self.search.metric(self.context.pool[row], as_prediction(self.answers[row]), trace)
-        return row in Demonstrations(self.context, self.search, self.answers).allowed("predicted")
-
-    def _proposal(self, shown: tuple[tuple[int, bool], ...]) -> Proposal:
-        demonstrations = Demonstrations(self.context, self.search, self.answers or None)
-        # With the human's score a bare number is a label; with the model's it is an answer that came close to people's.
-        anchors = demonstrations.kinds[: 1 if self.search.anchor != "auto" else None]
-        anchors = [kind for kind in anchors if kind != "labels"] or ["labels"]
-        anchor = anchors[max(self.number, 0) % len(anchors)]
-        kinds = [anchor if augmented else "labels" for _, augmented in shown]
-        rows = [row for row, _ in shown]
-        kind = kinds[0] if len(set(kinds)) == 1 else "mixed"
-        name = NAMES.get(self.number, f"random {self.number}")
-        return Proposal(name, kind, rows, demonstrations.shown_by(self.context.base, rows, kinds))
-
-
-@dataclass
-class _Rounds:
-    """Stands in for the model whose copies DSPy numbers in later rounds of bootstrapping."""
-
-    number: int = 0
-
-    def copy(self, *, rollout_id: int, **_: Any) -> _Rounds:
-        return _Rounds(rollout_id)
+    def _again(self, row: int, round_: int) -> Verdict:
+        """Draw another answer at temperature 1; each round is cached apart."""
+        program = self.context.base.copy_for()
+        program.set_lm((self.context.teacher or program.lm).at(1 + round_ / 1000))
+        (verdict,) = score_rows(program, [self.context.pool[row]], self.search.progress).verdicts
+        return verdict
 
 
 @optimizers.register
-class CorrelationRandomSearch(DemonstrationSearch):
+class CorrelationRandomSearch(DemonstrationSearch, BootstrapFewShotWithRandomSearch):  # type: ignore[misc]
     """Random search over demonstration sets under Q = r + rho + tau-b (Active-Critic §4.2, eq. 3–4).
 
-    Takes what DSPy's `BootstrapFewShotWithRandomSearch` takes, under DSPy's names: metric, metric_threshold, teacher,
-    teacher_settings, max_bootstrapped_demos, max_labeled_demos, max_rounds, num_candidate_programs, num_threads,
-    max_errors, stop_at_score; `compile` takes valset, restrict and labeled_sample. Without a metric agreement is
-    maximised; a `js.Agreement` says by which objective. Any other metric is one of single rows: its mean then decides,
-    as in DSPy, and its value whether a bootstrapped answer may be shown.
+    It is a `dspy.BootstrapFewShotWithRandomSearch`: with seed 0 it draws the candidates of that class on the same
+    training set; another seed shuffles the training set first. It takes the same arguments: metric, metric_threshold,
+    teacher, teacher_settings, max_bootstrapped_demos, max_labeled_demos, max_rounds, num_candidate_programs,
+    num_threads, max_errors, stop_at_score; `compile` takes valset, restrict and labeled_sample. Without a metric
+    agreement is maximised; a `js.Agreement` says by which objective. Any other metric is one of single rows: its mean
+    then decides, as in DSPy, and its value decides which bootstrapped answers are shown.
     """
 
     name = "random-search"
@@ -205,9 +169,15 @@ class CorrelationRandomSearch(DemonstrationSearch):
         self.metric, self.metric_threshold = metric, metric_threshold
         self.num_threads, self.max_errors = num_threads, max_errors
         self.teacher_settings = teacher_settings or {}
+        self.num_candidate_sets, self.min_num_samples = self.candidates, 1
+        self.max_num_samples = self._most(self.max_bootstrapped_demos)
         self._restrict: set[int] | None = None
         self._labeled_sample = True
         self._best: Trial | None = None
+        self._errors = 0
+
+    def _most(self, demonstrations: int | None) -> int:
+        return int(self.max_demos if demonstrations is None else demonstrations)
 
     def evaluations(self) -> int:
         return int(self.candidates) + 3 if self.candidates else 1
@@ -232,7 +202,7 @@ class CorrelationRandomSearch(DemonstrationSearch):
                 "metric=js.Agreement(score_of='score') and a valset of other documents"
             )
         self._restrict = None if restrict is None else {*restrict, -3}
-        self._labeled_sample, self._best = labeled_sample, None
+        self._labeled_sample, self._best, self._errors = labeled_sample, None, 0
         if teacher is None and "lm" in self.teacher_settings:
             teacher = language_model(self.teacher_settings["lm"])
         return super().compile(student, teacher=teacher, trainset=trainset, valset=valset)
@@ -242,63 +212,77 @@ class CorrelationRandomSearch(DemonstrationSearch):
             return super().score(program, rows, name)
 
     def explore(self, context: SearchContext) -> None:
-        """DSPy's search, as it stands."""
-        if not self.candidates:
-            return
-        numbers = [n for n in range(-3, self.candidates) if self._restrict is None or n in self._restrict]
-        table = Table(self, context, numbers)
-        bootstrapped, labelled = (
-            self.max_demos if most is None else most for most in (self.max_bootstrapped_demos, self.max_labeled_demos)
-        )
-        order = np.random.default_rng([self.seed, 3]).permutation(len(context.pool))
-        train, rows = (
-            [dspy.Example(row=int(i)).with_inputs("row") for i in n] for n in (order, range(len(context.rows)))
-        )
-        try:
-            with quiet_dspy(), dspy.context(lm=_Rounds()):
-                loop = BootstrapFewShotWithRandomSearch(
-                    metric=self._metric(table),
-                    metric_threshold=self.metric_threshold if self.metric else None,
-                    max_bootstrapped_demos=0 if context.base.no_bootstrap() else bootstrapped,
-                    max_labeled_demos=labelled,
-                    max_rounds=self.max_rounds,
-                    num_candidate_programs=self.candidates,
-                    num_threads=1,  # a candidate is judged as a whole, `num_threads` rows at a time
-                    max_errors=self.max_errors,
-                    stop_at_score=self.stop_at_score,
-                )
-                loop.min_num_samples = min(1, loop.max_num_samples)
-                best = loop.compile(
-                    Numbered(table),
-                    teacher=Numbered(table, teaches=True),
-                    trainset=train,
-                    valset=rows,
-                    restrict=self._restrict,
-                    labeled_sample=self._labeled_sample,
-                )
-        except Ended as end:
-            raise end.error from None
+        """Judge labels only, bootstrapped and the random sets; equal sets once. Zero-shot is judged before."""
+        order = list(range(len(context.pool)))
+        if self.seed:
+            order = np.random.default_rng([self.seed, 3]).permutation(order).tolist()
+        teacher = Teacher(self, context)
+        trials: dict[Shown, Trial] = {(): context.tried[0]}
+        best, best_value = context.tried[0], self._value(context, context.tried[0])
+        for number in range(-2, self.candidates) if self.candidates else ():
+            if self.stop_at_score is not None and 100 * best_value >= self.stop_at_score:
+                break
+            if self._restrict is not None and number not in self._restrict:
+                continue
+            shown = self._drawn(context, teacher, order, number)
+            if shown not in trials:
+                self.judge(context, self._proposal(context, teacher, shown, number))
+                trials[shown] = context.tried[-1]
+            value = self._value(context, trials[shown])
+            if value > best_value:
+                best, best_value = trials[shown], value
         if self.metric is not None:
-            shown = tuple((int(demo.row), bool(demo.get("augmented"))) for demo in best.judge.demos)
-            self._best = table.known[shown]
+            self._best = best
+
+    def _drawn(self, context: SearchContext, teacher: Teacher, order: list[int], number: int) -> Shown:
+        """Return the demonstrations of a numbered candidate."""
+        most = self._most(self.max_labeled_demos)
+        if number == -2:
+            return labels_only(order, most, sample=self._labeled_sample)
+        size = 0 if context.base.no_bootstrap() else self.max_num_samples
+        if number >= 0:
+            order, size = random_order(order, number, size)
+        return filled_up(order, teacher.bootstrap(order, size), most)
+
+    def _proposal(self, context: SearchContext, teacher: Teacher, shown: Shown, number: int) -> Proposal:
+        demonstrations = Demonstrations(context, self, teacher.answers or None)
+        # With the human's score a bare number is a label; with the model's it is an answer that came close to people's.
+        anchors = demonstrations.kinds[: 1 if self.anchor != "auto" else None]
+        anchors = [kind for kind in anchors if kind != "labels"] or ["labels"]
+        anchor = anchors[max(number, 0) % len(anchors)]
+        kinds = [anchor if augmented else "labels" for _, augmented in shown]
+        rows = [row for row, _ in shown]
+        kind = kinds[0] if len(set(kinds)) == 1 else "mixed"
+        program = demonstrations.shown_by(context.base, rows, kinds)
+        return Proposal(NAMES.get(number, f"random {number}"), kind, rows, program)
+
+    def _value(self, context: SearchContext, trial: Trial) -> float:
+        """Return the objective of a trial, or the mean of the given metric; -inf where it cannot be compared.
+
+        Raises:
+            CallError: As many rows failed as `max_errors` allows.
+        """
+        if trial.candidate.dropped:
+            return -np.inf
+        if self.max_errors is not None and trial.scored.failed >= self.max_errors:
+            raise CallError(f"{trial.candidate.name}: {trial.scored.failed} rows failed; max_errors={self.max_errors}")
+        if self.metric is None:
+            return float(np.nan_to_num(trial.candidate.agreement.value, nan=-np.inf))
+        pairs = zip(context.rows, trial.scored.verdicts, strict=True)
+        return float(np.mean([self.measured(row, as_prediction(verdict)) for row, verdict in pairs]))
+
+    def measured(self, row: dspy.Example, prediction: dspy.Prediction, trace: Any = None) -> float:
+        """Return the given metric of a row, 0 where it raises; the last of `max_errors` errors is raised."""
+        assert self.metric is not None
+        try:
+            return float(self.metric(row, prediction, trace))
+        except Exception:
+            self._errors += 1
+            if self._errors >= (dspy.settings.max_errors if self.max_errors is None else self.max_errors):
+                raise
+            return 0.0
 
     def choose(self, tried: Sequence[Trial], rows: Sequence[dspy.Example]) -> tuple[Trial, str | None]:
         if self._best is not None:
             return self._best, "it has the highest mean of the metric that was given"
         return super().choose(tried, rows)
-
-    def _metric(self, table: Table) -> Metric:
-        """What DSPy's loop measures by: of a teacher's answer, whether it may be shown; else the row's score."""
-        rows, agreement = (
-            table.context.rows,
-            Agreement(self.objective, score_of="percent", human_of="score", group_of="document", scale=(0, 100)),
-        )
-
-        def metric(example: dspy.Example, prediction: dspy.Prediction, trace: Any = None) -> Any:
-            if trace is not None:
-                return not prediction.failure and table.accepts(example.row, trace)
-            if prediction.failure and self.max_errors is not None:
-                raise CallError(prediction.failure)
-            return (self.metric or agreement)(rows[example.row], prediction)
-
-        return metric

@@ -136,7 +136,52 @@ def test_a_teacher_writes_the_explanations(server: FakeModel, search: Search, la
     assert all(m["content"].startswith("Explanation: Taught ") for ask in pupils for m in ask.body["messages"][2:-1:2])
 
 
-# -- DSPy's loop ------------------------------------------------------------------------------------------------------
+# -- as DSPy's own class -----------------------------------------------------------------------------------------------
+
+
+def test_it_is_dspys_class_and_draws_the_same_candidates(server: FakeModel, labels: Labels, human: Any) -> None:
+    sizes = {"max_bootstrapped_demos": 3, "max_labeled_demos": 6, "num_candidate_programs": 5}
+
+    def accept(row: Any, prediction: Any, trace: Any = None) -> bool:
+        return int(row.output[9:12]) % 3 == 0
+
+    class Program(dspy.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.judge = dspy.Predict("output -> percent")
+
+        def forward(self, output: str) -> Any:
+            return self.judge(output=output)
+
+    rows = [dspy.Example(output=row.output).with_inputs("output") for row in labels.rows]
+    with dspy.context(lm=dspy.utils.DummyLM([{"percent": "50"}] * 2000)):
+        loop = dspy.BootstrapFewShotWithRandomSearch(metric=accept, num_threads=1, **sizes)
+        theirs = loop.compile(Program(), trainset=rows).candidate_programs
+    search = CorrelationRandomSearch(metric=accept, seed=0, **sizes)
+    assert isinstance(search, dspy.BootstrapFewShotWithRandomSearch)
+    server.answer = judging(lambda ask: human[ask.mark])
+    search.compile(ActiveCritic("vanilla", reading="said", lm=server.lm), trainset=examples_of(labels))
+    assert search.record is not None
+
+    def shown(demos: Any) -> list[tuple[str, bool]]:
+        return [(demo["output"], bool(demo.get("augmented"))) for demo in demos]
+
+    drawn = {one["seed"]: shown(one["program"].judge.demos) for one in theirs}
+    ours = [shown(trial.program.predictors()[0].demos) for trial in search.record.tried]
+    assert ours == [drawn[number] for number in range(-3, 5)]
+    assert any(augmented for _, augmented in ours[3])
+
+
+def test_a_metric_that_raises_counts_zero_until_dspys_limit(server: FakeModel, search: Search, labels: Labels) -> None:
+    def broken(row: Any, prediction: Any, trace: Any = None) -> float:
+        if row.output.startswith("Summary r001"):
+            raise ValueError("no reference")
+        return 1.0
+
+    _, record = search(labels, metric=broken, restrict=[-2], max_errors=5)
+    assert len(record.tried) == 2
+    with pytest.raises(ValueError, match="no reference"):
+        search(labels, metric=broken, restrict=[-2], max_errors=2)
 
 
 def test_dspys_arguments_mean_what_they_mean_there(
