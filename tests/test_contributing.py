@@ -1,4 +1,4 @@
-"""The examples of CONTRIBUTING.md, as they stand there: built into a wheel, installed beside the project, and run."""
+"""The examples of the page on plug-ins, as they stand there: built into a wheel, installed, and run."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from loopback import Server, running_server
 from judgesmith.testing.fake import judging, make_rows, own_environment
 
 pytestmark = pytest.mark.xdist_group("contributing")
-TEXT = (Path(__file__).resolve().parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+TEXT = (Path(__file__).resolve().parents[1] / "docs/pages/howto/extending.md").read_text(encoding="utf-8")
 #: File name -> its text, for every block that names its file in the first line.
 FILES: dict[str, str] = dict(re.findall(r"```\w+\n# (\S+)\n(.*?)```", TEXT, re.DOTALL))
 COMMAND = "import sys; from judgesmith.cli.main import main; sys.argv[0] = 'judgesmith'; main()"
