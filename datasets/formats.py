@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 from ..errors import LabelsError
-from ..rows import arrow_records
+from ..rows import arrow_records, arrow_table
 from .encoding import binary, encoding_of
 from .json_shapes import rows_in
 from .records import is_comment, is_role
@@ -341,6 +341,11 @@ def _parquet_records(path: Path) -> Iterator[Record]:
         raise LabelsError(f"{path.name}: not a readable Parquet file ({error}); write it again") from None
 
 
+def is_table(source: Any) -> bool:
+    """Whether it is a DataFrame, or a table that Arrow reads."""
+    return hasattr(source, "__arrow_c_stream__") or (hasattr(source, "to_dict") and hasattr(source, "columns"))
+
+
 def table_records(source: Any, origin: str = "<table>") -> Iterator[Record]:
     """The records of a DataFrame, of any table that Arrow reads (polars, pyarrow, DuckDB), or of an iterable of
     mappings."""
@@ -350,8 +355,8 @@ def table_records(source: Any, origin: str = "<table>") -> Iterator[Record]:
         if len(set(names)) < len(names):
             raise LabelsError(f"{origin}: two columns have the same name; rename one ({', '.join(names)})")
         source = (dict(zip(names, cells, strict=True)) for cells in source.itertuples(index=False, name=None))
-    elif (records := arrow_records(source)) is not None:
-        source = records
+    elif (reader := arrow_table(source)) is not None:
+        source = arrow_records(reader)
     elif isinstance(source, (str, bytes, Mapping)) or not isinstance(source, Iterable):
         raise LabelsError(f"{origin}: rows are needed (a list of objects), not {type(source).__name__}")
     for number, record in enumerate(source, 1):

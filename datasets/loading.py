@@ -17,7 +17,7 @@ from .exports import recognised
 from .formats import Table, kind_of, open_table
 from .marks import KINDS, Kind
 from .preferences import Pairs
-from .records import LARGEST_SCORE, OVERALL, Columns, Labels, Row
+from .records import LARGEST_SCORE, OVERALL, Columns, Labels, Row, remembered
 from .sheet import Outputs, Sheet, names_of
 
 if TYPE_CHECKING:
@@ -188,7 +188,8 @@ class Compared:
 
 def read_compared(source: Source, columns: Mapping[str, Any] | None = None) -> list[tuple[Compared, Record]] | None:
     """Every row of a file that compares two outputs, whether or not somebody has preferred one; None for another."""
-    records, chosen = list(open_table(source).records), dict(columns or {})
+    records = list(open_table(source).records)
+    chosen = remembered(records, columns)
     pairs = None if "output" in chosen else Pairs.find(names_of(records, verdicts=False), chosen, decided=False)
     if pairs is None:
         return None
@@ -233,6 +234,7 @@ def _iter_rows(table: Table, columns: Mapping[str, str] | None) -> Iterator[tupl
     export = recognised(head, table.origin)
     plain = head if export is None else [export.record(record) for record in head]
     names = names_of(plain, verdicts=False)
+    columns = remembered(head, columns)
     chosen_columns = Columns.find(names, table.origin, chosen=columns, scores_needed=False, records=plain)
     roles = chosen_columns.reading(plain, decimal_comma=table.decimal_comma)
     for line, record in enumerate(itertools.chain(head, table.records), 1):

@@ -446,6 +446,24 @@ def is_comment(name: str) -> bool:
     return any(_plain(name) in tier for tier in ROLES["rationale"])
 
 
+def unusual(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns (role -> name) whose names do not say their role."""
+    return {role: name for role, name in columns.items() if not _says(role, name)}
+
+
+def _says(role: str, name: Any) -> bool:
+    return isinstance(name, str) and any(_plain(name) in tier for tier in ROLES[role])
+
+
+def remembered(records: Sequence[Mapping[str, Any]], columns: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The columns that the user named, and for other roles those by which `score` read the rows that it wrote."""
+    first = records[0] if records else {}
+    verdict = parsed(first.get("verdict"))
+    kept = parsed(verdict.get("columns") if isinstance(verdict, Mapping) else first.get("judge_columns"))
+    own = kept.items() if isinstance(kept, Mapping) else ()
+    return {role: name for role, name in own if role in ROLES and name in first} | dict(columns or {})
+
+
 def _of_machines(names: Sequence[str]) -> str:
     machines = ", ".join(repr(name) for name in names if by_machine(name))
     return f" of people, as the name of {machines} says that a machine gave it" if machines else ""

@@ -23,7 +23,7 @@ from .formats import Table
 from .marks import Kind, Marks, named_scale, reversed_scale, unrated
 from .meanings import speaks_of_machine, text_like
 from .preferences import Pairs
-from .records import OVERALL, Account, Columns, Labels, Row, by_reason, infer_scale, refuse_outliers
+from .records import OVERALL, Account, Columns, Labels, Row, by_reason, infer_scale, refuse_outliers, remembered
 
 Record: TypeAlias = dict[str, Any]
 _Parsed: TypeAlias = Sequence[tuple[Row, Mapping[str, str]]]
@@ -78,6 +78,7 @@ class Sheet:
     def __init__(
         self, table: Table, rows: Sequence[Record], columns: Mapping[str, Any], kind: Kind | None = None
     ) -> None:
+        columns = remembered(rows, columns)
         self.table, self.origin, self.columns, self.kind = table, table.origin, columns, kind
         self.records: list[Record] = []
         self.lines: list[int] = []

@@ -17,7 +17,7 @@ from dspy.utils.exceptions import AdapterParseError
 
 from .. import parts
 from ..errors import ArtifactError, CallError, JudgesmithError, NoScoreError, OptionError
-from ..rows import human_score, roles_of
+from ..rows import arrow_records, arrow_table, human_score, roles_of
 from ..signatures.judging import ExplainScore
 from ..signatures.values import Criterion, Item, Scale, Verdict
 from ..tables import facts, shortened
@@ -470,8 +470,9 @@ class Judge(Quiet):
         concurrency: int | None = None,
         progress: bool | Callable[[int], None] | None = None,
     ) -> Iterator[Verdict]:
-        """Judge rows (mappings or objects with source, output, context, reference, or with messages; a DataFrame with
-        such columns; `judgesmith.rows` knows the names) as an iterator in their order.
+        """Judge rows (mappings or objects with source, output, context, reference, or with messages; a table of
+        pandas, polars, pyarrow or DuckDB with such columns; `judgesmith.rows` knows the names) as an iterator in
+        their order.
 
         concurrency: rows under way at once; default what the model takes. Memory does not grow with the rows.
         progress: a bar (True), nothing (False), or a function that is called with the number of finished rows. None: a
@@ -755,20 +756,22 @@ class _Recorder:
 
 
 def rows_of(rows: Any) -> Iterable[Any]:
-    """Rows as `score_many` takes them: of a DataFrame its records. Raises OptionError for what holds no rows."""
+    """Rows as `score_many` takes them: of a table (pandas, polars, pyarrow, DuckDB) its records. Raises OptionError for
+    what holds no rows."""
     if isinstance(rows, (str, bytes, Mapping, Path)):
         raise OptionError(
             f"score_many takes rows, such as a list of dicts or a DataFrame, and got a {type(rows).__name__}; a file "
             "is scored by `judgesmith score`, one row by judge.score(source, output)"
         )
-    if hasattr(rows, "to_dict") and hasattr(rows, "columns"):
-        names = tuple(map(str, rows.columns))
+    reader = arrow_table(rows)
+    if reader is not None or (hasattr(rows, "to_dict") and hasattr(rows, "columns")):
+        names = tuple(map(str, rows.columns if reader is None else reader.schema.names))
         if not {"output", "messages"} & set(roles_of(names)):
             raise OptionError(
                 f"the table's columns are {', '.join(names)}; the judged text belongs in 'output' (rename it: "
                 'df.rename(columns={"what they wrote": "output"}))'
             )
-        made: Iterable[Any] = rows.to_dict("records")
+        made: Iterable[Any] = rows.to_dict("records") if reader is None else arrow_records(reader)
         return made
     return cast(Iterable[Any], rows)
 

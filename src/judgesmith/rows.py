@@ -11,7 +11,7 @@ import json
 import math
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, time
@@ -86,17 +86,21 @@ def read_texts(record: Any) -> Texts:
     return read_texts({role: getattr(record, role) for role in ROLES if hasattr(record, role)})
 
 
-def arrow_records(table: Any) -> Iterator[dict[str, Any]] | None:
-    """The records of a table that Arrow reads (polars, pyarrow, DuckDB), in batches; None for anything else."""
-    if not hasattr(table, "__arrow_c_stream__") and not hasattr(table, "__arrow_c_array__"):
+def arrow_table(table: Any) -> Any:
+    """A reader of a table that Arrow reads (polars, pyarrow, DuckDB), with its `schema`; None for anything else."""
+    speaks = hasattr(table, "__arrow_c_stream__") or hasattr(table, "__arrow_c_array__")
+    if not speaks or type(table).__module__.startswith("pandas."):
         return None
     import pyarrow as pa
 
     if hasattr(table, "__arrow_c_stream__"):
-        batches: Iterable[Any] = pa.RecordBatchReader.from_stream(table)
-    else:
-        batches = [pa.record_batch(table)]
-    return (record for batch in batches for record in batch.to_pylist())
+        return pa.RecordBatchReader.from_stream(table)
+    return pa.Table.from_batches([pa.record_batch(table)]).to_reader()
+
+
+def arrow_records(reader: Any) -> Iterator[dict[str, Any]]:
+    """The records of what `arrow_table` gives, in batches."""
+    return (record for batch in reader for record in batch.to_pylist())
 
 
 def human_score(example: Any) -> float:

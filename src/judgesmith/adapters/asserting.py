@@ -84,7 +84,7 @@ def assert_judged(
 
     bars = [Bar.parse(bar) for bar in ([at_least] if isinstance(at_least, str) else at_least)]
     made = judge if isinstance(judge, Judge) else artifact.load(judge, lm=lm, connection=connection)
-    items = list(_items(outputs))
+    items = list(_items(outputs, made))
     if not items or not bars:
         raise OptionError(
             "there is nothing to judge: no outputs" if not items else "give at_least=…, such as mean>=3.5"
@@ -152,17 +152,26 @@ def assert_agreement(
     return data
 
 
-def _items(outputs: Any) -> Iterator[Item]:
+def _items(outputs: Any, judge: Judge) -> Iterator[Item]:
+    """Texts or rows as items; rows by the columns that the judge was compiled from, where they have these."""
+    from ..datasets.formats import is_table, open_table, table_records
     from ..datasets.loading import iter_rows
+    from ..datasets.records import ROLES, unusual
     from ..programs.judge import rows_of
     from ..signatures.values import Item
 
     if isinstance(outputs, str | Path):
-        for row, _ in iter_rows(Path(outputs)):
-            yield Item.of(row)
-        return
-    for row in rows_of(outputs):
-        yield Item(row) if isinstance(row, str) else Item.of(row)
+        names: Any = next(open_table(Path(outputs)).records, {})
+        rows: Any = Path(outputs)
+    else:
+        rows = outputs if is_table(outputs) else list(outputs)
+        names = next(table_records(rows), {}) if is_table(rows) or all(isinstance(r, Mapping) for r in rows) else {}
+    known = (judge.provenance.get("labels") or {}).get("columns") or {}
+    roles = unusual({role: name for role, name in known.items() if name in names and role in ROLES})
+    if roles or isinstance(rows, Path):
+        yield from (Item.of(row) for row, _ in iter_rows(rows, columns=roles))
+    else:
+        yield from (Item(row) if isinstance(row, str) else Item.of(row) for row in rows_of(rows))
 
 
 def _statistic(name: str, judged: Sequence[tuple[Item, Verdict]], scale: Scale, seed: int) -> dict[str, float]:

@@ -9,9 +9,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
 from ..datasets.loading import FEWEST, read_labels
 from ..datasets.marks import Kind
-from ..datasets.records import Labels
+from ..datasets.records import Labels, infer_scale
 from ..errors import LabelsError, OptionError
 from ..optimizers.compiling import NO_TEACHER, CompileOptions, Compiler, default_optimizer, level_for
 from ..optimizers.registry import build_optimizer, optimizers
@@ -240,7 +242,22 @@ class CompileRun:
             kind=self.run.kind,
             categories=self.run.categories,
         )
-        return self._forgetting(labels) if self.run.forget else labels
+        return self._widened(self._forgetting(labels) if self.run.forget else labels)
+
+    def _widened(self, labels: Labels) -> Labels:
+        """The labels on a scale that holds the held-out ones, too, where it was inferred."""
+        if labels.scale_given or self.heldout_file is None:
+            return labels
+        values = self._of_heldout(labels, None).scores
+        low, high = labels.scale
+        if low <= values.min() and values.max() <= high:
+            return labels
+        low, high = infer_scale(np.concatenate([labels.scores, values]), len(labels))
+        note = (
+            f"{labels.origin}: the scale is {low:g}..{high:g}, as held-out scores lie between {values.min():g} and "
+            f"{values.max():g}; pass --scale LOW HIGH if that is wrong"
+        )
+        return replace(labels, scale=(low, high), warnings=(*labels.warnings, note))
 
     def _forgetting(self, labels: Labels) -> Labels:
         if labels.kind == "preference":  # an output may stand in several comparisons, which its row has as ratings
@@ -279,17 +296,20 @@ class CompileRun:
         seen = {k: sorted({*provenance[k], *(before.get(k) or [])}) for k in ("seen", "seen_texts")}
         return {**provenance, **seen, "lineage": [*(before.get("lineage") or []), parent]}
 
-    def _heldout(self, labels: Labels) -> Labels | None:
-        if self.heldout_file is None:
-            return None
-        heldout = read_labels(
-            self.heldout_file,
+    def _of_heldout(self, labels: Labels, scale: tuple[float, float] | None) -> Labels:
+        return read_labels(
+            str(self.heldout_file),
             aspect=self.aspect or labels.aspect,
-            scale=labels.scale,
+            scale=scale,
             columns=column_roles(self.columns),
             kind=self.run.kind,
             categories=self.run.categories,
         )
+
+    def _heldout(self, labels: Labels) -> Labels | None:
+        if self.heldout_file is None:
+            return None
+        heldout = self._of_heldout(labels, labels.scale)
         if (heldout.kind, heldout.levels) != (labels.kind, labels.levels):
             theirs, here = (f"{one.kind} {', '.join(one.categories)}".strip() for one in (heldout, labels))
             raise LabelsError(

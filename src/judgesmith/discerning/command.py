@@ -77,7 +77,7 @@ class Discern(Command, Preset, Model, Rows, Json):
     def run(self) -> int:
         from ..datasets.perturbations.registry import PERTURBATIONS, find_perturbations
         from ..running.console import Watch, err, out, print_json
-        from ..running.opening import connection_of, open_model, quiet
+        from ..running.opening import connection_of, open_model, quiet, roles_for, rows_file
         from ..running.settings import ReachOptions
         from .judging import estimated, judge, missing, open_subject
         from .options import DiscernOptions
@@ -104,7 +104,9 @@ class Discern(Command, Preset, Model, Rows, Json):
         weights = None if how.weights is None else read_weights(how.weights, known, how.metric_names)
         if Path(self.judge).is_file() and not self.judge.endswith(".json") and source.endswith(".json"):
             raise OptionError(f"the judge comes first: judgesmith discern {source} {self.judge}")
-        texts = read_texts(source, columns=self.roles(), n=self.n, seed=how.seed, how=how)
+        judge_file = Path(self.judge)
+        roles = roles_for(rows_file(source), self.roles(), *([judge_file] if judge_file.is_file() else []))
+        texts = read_texts(source, columns=roles, n=self.n, seed=how.seed, how=how)
         chosen = find_perturbations(self.perturb or ["all"], perturbations, texts.task)
         with quiet():
             asked = where if how.repeat == 1 else replace(where, cache=False)

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from ..agreement.conformal import deferred
 from ..datasets.loading import Compared, iter_rows, read_compared
-from ..datasets.records import Row
+from ..datasets.records import Row, unusual
 from ..errors import OptionError, OutageError
 from ..optimizers.examples import numbers_of
 from ..optimizers.seen import Seen
@@ -124,6 +124,7 @@ class Run:
     server: str = ""
     known: Seen = field(default_factory=Seen)
     aspect: str = ""
+    columns: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.mark = fingerprint(self.judge)
@@ -149,7 +150,7 @@ class Run:
         made = {
             **with_room(record),
             "id": row.id,
-            "verdict": data | ({"aspect": self.aspect} if self.aspect else {}),
+            "verdict": data | ({"aspect": self.aspect} if self.aspect else {}) | self._columns(),
             "judge": self.mark,
             "asked": self.asked(row),
             "seen": any(self.known.knows(side.source, side.output) for side in _outputs(row)),
@@ -159,6 +160,11 @@ class Run:
         if self.emit is not None:
             self.emit(made)
         return made
+
+    def _columns(self) -> dict[str, Any]:
+        """Columns whose names do not say their role, so that the rows that are written are read as these were."""
+        own = unusual(self.columns)
+        return {"columns": own} if own else {}
 
     def step(self, verdict: Verdict) -> None:
         """Counted and written. Raises BudgetError where too many have failed."""
@@ -189,6 +195,7 @@ def score_file(
     """
     if run.output.exists() and source.exists() and run.output.samefile(source):
         raise OptionError(f"{run.output} is the input; give another -o")
+    run.columns = dict(columns or {})
     return score_rows(run, _rows(source, run.judge, columns, limit), existing)
 
 

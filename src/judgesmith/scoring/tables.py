@@ -65,11 +65,16 @@ def _ours(record: Mapping[str, Any]) -> dict[str, Any]:
     verdict = record["verdict"]
     cells = {**verdict, **(verdict.get("interval") or {}), "repaired": "yes" if verdict["repaired"] else ""}
     cells |= {name: verdict[name] or "" for name in ("criteria", "errors")}
-    return {column: cells.get(column.removeprefix("judge_")) for column in OF_VERDICT} | {
-        "judge_seen": "yes" if record.get("seen") else "",
-        "judge_id": record["id"],
-        "judge": record["judge"],
-    }
+    kept = {"judge_columns": verdict["columns"]} if "columns" in verdict else {}
+    return (
+        kept
+        | {column: cells.get(column.removeprefix("judge_")) for column in OF_VERDICT}
+        | {
+            "judge_seen": "yes" if record.get("seen") else "",
+            "judge_id": record["id"],
+            "judge": record["judge"],
+        }
+    )
 
 
 def _cell(value: Any) -> Any:

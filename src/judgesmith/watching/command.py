@@ -36,7 +36,7 @@ class Watch(Command, Rows, Reach, Json):
         from ..pages import check_page, write_page
         from ..running.console import Watch as Progress
         from ..running.console import print_json
-        from ..running.opening import open_judge, quiet
+        from ..running.opening import open_judge, quiet, roles_for, rows_file
         from .page import render
         from .watching import Sentinels, WatchOptions, look
 
@@ -46,7 +46,8 @@ class Watch(Command, Rows, Reach, Json):
         kept = self.history or self.rows.with_name(f"{self.rows.name.split('.')[0]}.watch.jsonl")
         where = self.model_copy(update={"cache": False}).connection()
         with quiet():
-            sentinels = Sentinels.of(self.rows.name, read_file(str(self.rows), self.roles(), None).rows, self.human)
+            roles = roles_for(rows_file(str(self.rows)), self.roles(), self.judge)
+            sentinels = Sentinels.of(self.rows.name, read_file(str(self.rows), roles, None).rows, self.human)
             made = open_judge(self.judge, self.lm, where)
             with Progress("watching") as progress:
                 outcome = look(made, sentinels, kept, options, restart=self.rebase, watch=progress)
