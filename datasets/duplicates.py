@@ -4,7 +4,8 @@ Single linkage is dangerous: where texts are made from templates, or where many 
 leads to the next until everything is one group and nothing can be held out. So rows that share a group, a document or
 both texts always stay together, while a source alone, or an output of more than a few words alone, puts no more than
 `SHARE` of all documents into one group. What would put more is no duplicate but a template or a stock answer ("I cannot
-answer this question"): of a template only equal texts are joined, a stock answer joins nothing, with a note. Prompts
+answer this question"): of a template only equal texts are joined, a stock answer joins nothing, with a note. The same
+holds for rows whose two texts are both only nearly equal, where the file gives each a document of its own. Prompts
 need no such limit: a demonstration that is like the judged row is always left out (`programs.prompting.predict`).
 """
 
@@ -21,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..likeness import COMPARED, Folded, alike, folded
+from ..rows import DERIVED
 
 if TYPE_CHECKING:
     from .records import Row
@@ -98,10 +100,12 @@ class Merged:
         if self.left:
             link, count = self.left[0]
             more = f", and {len(self.left) - 1} more such texts" if len(self.left) > 1 else ""
+            text = f"{link.field}" if link.field != "row" else "texts"
             lines.append(
                 f"{origin}: {count} rows of many documents have {'the same' if link.equal else 'nearly the same'}"
-                f" {link.field} (first: {_pair(link, rows)}){more}; this was taken for a stock answer or a template, so"
-                " that these rows may stand on both sides of a split, though never in each other's prompt"
+                f" {text} (first: {_pair(link, rows)}){more}; this was taken for a stock answer or a template, as more "
+                f"than {SHARE:.0%} of the documents have it, so that these rows may stand on both sides of a split, "
+                "though never in each other's prompt"
             )
         return lines
 
@@ -143,22 +147,61 @@ def merge(rows: Sequence[Row]) -> Merged:
     links: list[Link] = []
     for index, row in enumerate(rows):
         groups.join(first_with.setdefault(("doc", row.doc_id), index), index)
+    both: dict[Hashable, list[int]] = defaultdict(list)
     for index, row in enumerate(rows):
         # Without a source the output stands alone: nearly equal ones may be made from one template.
         source = source_of[index] if index in source_of else folded(row.output).key
-        first = first_with.setdefault(("both", source, output_of[index]), index) if index in output_of else index
-        if groups.root(first) != groups.root(index):
-            equal = all(folded(a).key == folded(b).key for a, b in _texts(rows[first], row))
-            links.append(Link("row", equal, first, index))
-            groups.join(first, index)
+        if index in output_of:
+            both[source, output_of[index]].append(index)
+    most = _most(len({groups.root(index) for index in range(len(rows))}))
+    apart: list[tuple[Link, int]] = []
+    for members in both.values():
+        one, *others = members
+        if len({groups.root(index) for index in members}) > most and all(_is_stated(rows[i]) for i in members):
+            unlike = next((i for i in others if not _equal(rows[one], rows[i])), None)
+            if unlike is not None:
+                apart.append((Link("row", False, one, unlike), len(members)))
+                links += _join_equal(groups, rows, members)
+                continue
+        links += _join_all(groups, rows, members)
     # A group counts the documents in it, whatever joined them: what was merged once is then merged alike again.
     documents = {groups.root(index) for index in range(len(rows))}
     groups.size = [int(index in documents) for index in range(len(rows))]
     for index, row in enumerate(rows):
         groups.join(first_with.setdefault(("group", row.group), index), index)
-    joined, left = _join(groups, [*sources, *outputs], max(LEAST, int(SHARE * len(documents))))
+    joined, left = _join(groups, [*sources, *outputs], _most(len(documents)))
     names = tuple(rows[groups.root(i)].group for i in range(len(rows)))
-    return Merged(names, (*links, *joined), tuple(left))
+    return Merged(names, (*links, *joined), (*apart, *left))
+
+
+def _most(documents: int) -> int:
+    """How many documents a text may put into one group."""
+    return max(LEAST, int(SHARE * documents))
+
+
+def _is_stated(row: Row) -> bool:
+    """Whether the file says which document the row is of."""
+    return not row.doc_id.startswith(DERIVED)
+
+
+def _equal(one: Row, other: Row) -> bool:
+    return all(folded(a).key == folded(b).key for a, b in _texts(one, other))
+
+
+def _join_all(groups: _Groups, rows: Sequence[Row], members: Sequence[int]) -> list[Link]:
+    links, first = [], members[0]
+    for index in members[1:]:
+        if groups.root(first) != groups.root(index):
+            links.append(Link("row", _equal(rows[first], rows[index]), first, index))
+            groups.join(first, index)
+    return links
+
+
+def _join_equal(groups: _Groups, rows: Sequence[Row], members: Sequence[int]) -> list[Link]:
+    equal: dict[Hashable, list[int]] = defaultdict(list)
+    for index in members:
+        equal[folded(rows[index].source).key, folded(rows[index].output).key].append(index)
+    return [link for several in equal.values() for link in _join_all(groups, rows, several)]
 
 
 def _texts(one: Row, other: Row) -> tuple[tuple[str, str], ...]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..conversation import judged
 from ..errors import LabelsError, OptionError
 from ..likeness import folded
-from ..rows import as_text
+from ..rows import DERIVED, as_text
 from .duplicates import merge
 from .exports import recognised
 from .formats import Table
@@ -121,7 +121,7 @@ class Sheet:
             side.setdefault("id", f"{line}-{letter}")
             # A comparison that says nothing of what it is about is a document of its own.
             if not any(side.get(name) for name in side if name not in _BESIDE):
-                side.setdefault("doc_id", f"pair {line}")
+                side.setdefault("doc_id", f"{DERIVED}pair {line}")
         return made
 
     def _whole(self, place: int) -> Record:
@@ -171,6 +171,7 @@ class Sheet:
             )
         merged = merge(rows)
         warnings += [*merged.warnings(rows, self.origin), *_conflicts(self.origin, rows, aspect, (high - low) / 2)]
+        warnings += self._splits(rows, aspect, marks)
         kind, names, levels = ("preference", (), ()) if self.pairs else self._kind(marks, scale, values)
         return Labels(
             merged.applied(rows),
@@ -184,6 +185,20 @@ class Sheet:
             levels,
             self._account(roles, aspect, where),
         )
+
+    def _splits(self, rows: Sequence[Row], aspect: str, marks: Marks) -> list[str]:
+        """A note on rows whose raters are split half and half between two categories."""
+        if marks.kind not in ("binary", "category") or self.pairs is not None or not marks.levels:
+            return []
+        levels = np.array(marks.levels)
+        lines = [row.line for row in rows if undecided(row.scores[aspect], levels)]
+        if not lines:
+            return []
+        return [
+            f"{self.origin}: raters are split half and half on {len(lines)} of {len(rows)} outputs "
+            f"({rows_in_words(lines)}), which are in neither category and count as half of each; let a third person "
+            "decide"
+        ]
 
     def _roles(self, aspect: str | None, categories: Sequence[str]) -> Columns:
         if not self.records:
@@ -410,6 +425,12 @@ def names_of(records: Iterable[Mapping[str, Any]], *, verdicts: bool = True) -> 
     """The columns of all the records, in the order of their first appearance. verdicts: with those of `score`."""
     every = (item for record in records for item in record.items())
     return list(dict.fromkeys(n for n, cell in every if verdicts or n != "verdict" or not isinstance(cell, Mapping)))
+
+
+def undecided(score: float, levels: NDArray[np.float64]) -> bool:
+    """Whether a mean rating lies in the middle between two categories."""
+    far = np.sort(np.abs(levels - score))
+    return len(far) > 1 and bool(np.isclose(far[0], far[1]))
 
 
 def _conflicts(origin: str, rows: Sequence[Row], aspect: str, apart: float) -> list[str]:

@@ -3,6 +3,7 @@
 import os
 import random
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -182,3 +183,41 @@ def test_benchmark_sets_keep_their_groups_apart(name: str) -> None:
     rows = [row for row, _ in iter_rows(DATA / f"{name}.jsonl")]
     before, after = Counter(row.group for row in rows), Counter(merge(rows).groups)
     assert (len(before), len(after), max(before.values()), max(after.values())) == SETS[name]
+
+
+class TestTemplatedReplies:
+    """Replies made from one template, to questions made from one, each a document of its own by the file."""
+
+    def rows(self, *, stated: bool) -> list[Row]:
+        asked = "Please tell me what you know about topic number {} in our manual"
+        reply = "We do not know anything about topic number {}, so please ask again later."
+        others = texts(60, 12)
+        made = [row(n, asked.format(n), reply.format(n) if n % 2 else others[n], n % 5) for n in range(60)]
+        return made if stated else [replace(one, doc_id=f"doc:{one.line}") for one in made]
+
+    def test_the_documents_of_the_file_decide_above_the_share(self) -> None:
+        rows = self.rows(stated=True)
+        merged = merge(rows)
+        assert len(set(merged.groups)) == 60
+        (warning,) = merged.warnings(rows, "f")
+        assert "30 rows of many documents have nearly the same texts" in warning
+        assert f"more than {SHARE:.0%} of the documents" in warning and "never in each other's prompt" in warning
+        labels = Labels(tuple(rows), "overall", (0, 4))
+        for split in group_folds(labels, k=4):
+            assert_disjoint(split.train, split.heldout)
+
+    def test_without_documents_in_the_file_they_stay_together(self) -> None:
+        assert max(Counter(merge(self.rows(stated=False)).groups).values()) == 30
+
+    def test_equal_texts_stay_together_whatever_the_file_says(self) -> None:
+        rows = self.rows(stated=True)
+        rows = [*rows, *(row(60 + n, rows[1].source, rows[1].output) for n in range(9))]
+        assert Counter(merge(rows).groups).most_common(1)[0][1] == 10
+
+    def test_few_stay_together_as_before(self) -> None:
+        few = self.rows(stated=True)[:8]
+        rows = [
+            *few,
+            *(row(100 + n, a, b) for n, (a, b) in enumerate(zip(texts(60, 12, 1), texts(60, 12, 2), strict=True))),
+        ]
+        assert Counter(merge(rows).groups).most_common(1)[0][1] == 8

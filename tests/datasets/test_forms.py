@@ -302,3 +302,12 @@ def test_a_decimal_comma_has_a_point_where_its_file_is_left(tmp_path: Path) -> N
     records = [record for _, record in iter_rows(path)]
     assert {record["score"] for record in records} == {"4.5", "1.5"}
     assert all("Yes, 4,5;" in record["output"] for record in records)
+
+
+def test_raters_who_split_are_counted_apart() -> None:
+    both = [("pass", "fail"), ("pass", "pass"), ("fail", "fail")] * 3
+    table = [row | {"rater_1": a, "rater_2": b} for row, (a, b) in zip(rows(), both, strict=True)]
+    table = [{name: cell for name, cell in row.items() if name != "score"} for row in table]
+    labels = read_labels(table)
+    assert sorted(set(labels.scores)) == [0, 0.5, 1]
+    assert any("split half and half on 3 of 9 outputs (rows 1, 4, 7)" in note for note in labels.warnings)

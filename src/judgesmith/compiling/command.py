@@ -240,6 +240,7 @@ def _show_labels(labels: Labels) -> None:
     """How the ratings are distributed, and two rows as they are judged: the worst and the best."""
     import numpy as np
 
+    from ..datasets.sheet import undecided
     from ..running.console import out
     from ..tables import shortened
 
@@ -250,6 +251,10 @@ def _show_labels(labels: Labels) -> None:
     nearest = np.abs(scores[:, None] - np.array(levels)).argmin(axis=1)
     counts = np.bincount(nearest, minlength=len(levels))
     names = labels.categories or tuple(f"{level:g}" for level in levels)
+    split = sum(undecided(score, np.array(levels)) for score in scores) if labels.categories else 0
+    if split:
+        counts -= np.bincount(nearest[[undecided(s, np.array(levels)) for s in scores]], minlength=len(levels))
+        names, counts = (*names, "split"), np.append(counts, split)
     for name, count in zip(names, counts, strict=True):
         out.print(f"  {name:>10} {'▇' * round(24 * count / counts.max())} {count}", markup=False, highlight=False)
     for row in (labels.rows[int(scores.argmin())], labels.rows[int(scores.argmax())]):
