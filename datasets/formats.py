@@ -15,6 +15,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
+from ..conversation import parsed
 from ..errors import LabelsError
 from ..rows import arrow_records, arrow_table
 from .encoding import binary, encoding_of
@@ -33,6 +34,8 @@ _FORMATS = {".csv": "csv", ".tsv": "tsv", ".json": "json", ".jsonl": "jsonl", ".
 _PACKED = {f"{ending}.gz": kind for ending, kind in _FORMATS.items()}
 _FORMATS |= {".parquet": "parquet", **dict.fromkeys(SHEETS, "sheet")}
 _SCORED = {"judge_score", "judge_id", "judge"}  # columns of a CSV that `judgesmith score` wrote
+#: Columns of exports that hold objects, which `score` writes into a CSV as JSON.
+_OBJECTS = ({"data", "annotations"}, {"fields", "responses"})
 _DELIMITERS = ",;\t|"
 #: What Excel writes, and reads, in the first line.
 _SEP = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
@@ -170,7 +173,7 @@ def _csv_records(text: _Text, form: _Form, notes: list[str]) -> Iterator[Record]
         next(lines)
     reader = csv.reader(lines, delimiter=form.delimiter, strict=True)
     header: list[str] | None = None
-    ours, rows = False, _Rows()
+    ours, rows, packed = False, _Rows(), list[str]()
     try:
         for cells in itertools.islice(reader, form.above, None):
             if not cells:  # a blank line
@@ -182,6 +185,7 @@ def _csv_records(text: _Text, form: _Form, notes: list[str]) -> Iterator[Record]
                 if ours := set(cells) >= _SCORED:
                     cells = [unguarded(name) for name in cells]
                 header = unique(cells, text.name)
+                packed = [name for names in _OBJECTS if ours and names <= set(header) for name in names]
                 continue
             whole = rows.whole(cells, header)
             if whole is None:
@@ -189,7 +193,8 @@ def _csv_records(text: _Text, form: _Form, notes: list[str]) -> Iterator[Record]
                     f"{text.name}, row {rows.read} (line {reader.line_num + form.says}): {len(cells)} cells, but the "
                     f"header has {len(header)}; put texts with {form.delimiter!r} or a line break in double quotes"
                 )
-            yield dict(zip(header, whole, strict=True))
+            record: Record = dict(zip(header, whole, strict=True))
+            yield record | {name: parsed(record[name]) for name in packed}
     except csv.Error as error:
         raise LabelsError(
             f"{text.name}, line {reader.line_num + form.says}: malformed ({error}); a text with double quotes needs "

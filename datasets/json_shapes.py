@@ -15,7 +15,8 @@ _HOLDERS = ("data", "rows", "records", "items", "results", "examples", "samples"
 def rows_in(data: Mapping[str, Any], origin: str) -> Any:
     """The rows of a JSON object, which is returned as it is where it holds none. Raises LabelsError for an object of
     objects that can be read in two ways."""
-    cells, names = data.get("data"), data.get("columns")
+    cells: Any = data.get("data")
+    names: Any = data.get("columns")
     if _is_list_of(list, cells) and _is_list_of(str, names):  # orient="split"
         return [_row(names, row, number, origin) for number, row in enumerate(cells, 1)]
     inner = list(data.values())

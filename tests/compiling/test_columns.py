@@ -60,6 +60,22 @@ def test_what_was_scored_is_read_as_it_was(files: tuple[Path, Path], ending: str
     assert json.loads(again.stdout.splitlines()[-1])["resumed"] == 30
 
 
+def test_an_export_that_was_scored_as_csv_is_evaluated(tmp_path: Path) -> None:
+    tasks = []
+    for row in rows():
+        given = {"from_name": "quality", "type": "number", "value": {"number": row["Note"]}}
+        data = {"question": row["Frage"], "answer": row["Antwort"], "gpt4": row["gpt4"]}
+        tasks.append({"id": row["id"], "data": data, "annotations": [{"completed_by": 7, "result": [given]}]})
+    file, judge, scored = tmp_path / "tasks.json", tmp_path / "judge.json", tmp_path / "scored.csv"
+    file.write_text(json.dumps(tasks), encoding="utf-8")
+    labels = write(tmp_path / "labels.jsonl", rows())
+    assert run("compile", labels, *NAMED, "--signal", "gpt4", "--scale", "-6", "6", "-o", judge).exit_code == 0
+    done = run("score", file, "--judge", judge, "-o", scored)
+    assert done.exit_code == 0, done.output
+    done = run("evaluate", scored, "--human", "quality", "--json")
+    assert done.exit_code == 0, done.output or done.exception
+
+
 def test_every_command_with_a_judge_finds_them(files: tuple[Path, Path]) -> None:
     judge, file = files
     done = run("evaluate", file, "--judge", judge, "--json")

@@ -311,3 +311,20 @@ def test_raters_who_split_are_counted_apart() -> None:
     labels = read_labels(table)
     assert sorted(set(labels.scores)) == [0, 0.5, 1]
     assert any("split half and half on 3 of 9 outputs (rows 1, 4, 7)" in note for note in labels.warnings)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"content": None, "refusal": "I cannot help with {}."},
+        {"content": "", "refusal": "I cannot help with {}."},
+        {"refusal": "I cannot help with {}."},
+        {"content": [{"type": "refusal", "refusal": "I cannot help with {}."}]},
+    ],
+)
+def test_a_refusal_is_what_the_assistant_says(said: dict[str, Any]) -> None:
+    table = []
+    for source, thing, score in zip(SOURCES, THINGS, SCORES, strict=True):
+        turn = json.loads(json.dumps({"role": "assistant", **said}).replace("{}.", f"{thing}."))
+        table.append({"messages": [{"role": "user", "content": source}, turn], "score": score})
+    assert [row.output for row in read_labels(table).rows] == [f"I cannot help with {thing}." for thing in THINGS]

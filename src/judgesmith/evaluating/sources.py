@@ -163,9 +163,9 @@ def read_people(joined: Judged, file: File, wanted: Sequence[str], scale: tuple[
                 + (f"it could be one of: {some(likely)}" if likely else f"the columns are: {some(file.names())}")
             )
         column = file.columns.column_of(OVERALL)
-        own, raters = file.columns.aspects.get(OVERALL, (column, ()))
+        own, several = file.columns.aspects.get(OVERALL, (column, ()))
         if wanted == [OVERALL] and column and not file.compared and own is None:
-            joined.notes.append(f"human ratings are the mean of the columns {some(map(repr, raters))}")
+            joined.notes.append(f"human ratings are the mean of the columns {some(map(repr, several))}")
         elif wanted == [OVERALL] and column and not file.compared and not is_score(column):
             joined.notes.append(f"human ratings are taken from the column {column!r}; --human names another")
     for name in dict.fromkeys(known if "all" in wanted and "all" not in known else wanted):

@@ -61,9 +61,10 @@ class Score(Command, Rows, Reach, Limits, Json):
     raw: bool = flag(False, "Keep the model's own words with every row.")
 
     def run(self) -> int:
+        from ..datasets.formats import open_table
         from ..datasets.loading import count_rows
         from ..programs.models.lm import is_absent
-        from ..running.console import Watch, out, print_json
+        from ..running.console import Watch, err, out, print_json
         from ..running.opening import open_judge, quiet, roles_for
         from .scoring import Existing, Run, mark_deferred, plan, score_file
 
@@ -91,6 +92,8 @@ class Score(Command, Rows, Reach, Limits, Json):
                     planned = replace(planned, cost=planned.cost and planned.cost / 2, seconds=24 * 3600.0)
                 print_json(planned.to_dict()) if self.as_json else out.print(str(planned), markup=False, soft_wrap=True)
                 return 0
+            for note in open_table(path).notes:
+                err.print(f"note: {note}", style="yellow", markup=False)
             total = count_rows(path)
             with Watch("scoring", total and min(total, limit or total)) as watch:
                 made = open_judge(self.judge, self.lm, where)

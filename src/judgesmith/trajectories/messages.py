@@ -23,7 +23,7 @@ def is_turn(value: Any) -> bool:
     if not isinstance(value, Mapping) or not isinstance(first(value, _SPEAKER), str):
         return False
     called = value.get("type") in (*_CALLS, *_RESULTS) or first(value, ("tool_calls", "function_call"))
-    return bool(called) or any(key in value for key in _SAID)
+    return bool(called) or any(key in value for key in (*_SAID, "refusal"))
 
 
 def is_thought(item: Any) -> bool:
@@ -66,6 +66,7 @@ def first(value: Message, keys: Sequence[str]) -> Any:
 def _parts(message: Message, speaker: str) -> Iterator[tuple[str, Turn]]:
     """What a message holds, with the id of the call that a call or a result is of."""
     content = first(message, _SAID)
+    content = message.get("refusal") if content in (None, "", []) else content
     inside = content if isinstance(content, list) else []
     if _type(message) in (*_CALLS, *_RESULTS) and "role" not in message:
         yield _part(message, speaker, "")
@@ -137,7 +138,7 @@ def _words(content: Any) -> str:
 def _text(part: Any) -> str:
     if not isinstance(part, Mapping):
         return _words(part) if isinstance(part, str) else _json(part)
-    text = None if _type(part) in _THOUGHTS else first(part, ("text", "content"))
+    text = None if _type(part) in _THOUGHTS else first(part, ("text", "content", "refusal"))
     if isinstance(text, str):
         return text
     return f"[{_type(part)}]" if _type(part) else _json(part)  # an image, say, is only named
