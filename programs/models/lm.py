@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import importlib.util
+import logging
 import os
 import random
 import re
@@ -33,11 +34,14 @@ from .as_dspy import TOKENS, plain_text, schema_of, shown, without_system
 from .cache import CallCache
 from .engine import PerLoop
 from .ollama import check_ollama, is_ollama, ollama_host
+from .refusals import Denied
+from .thoughts import spoken
 from .transport import OpenAIStyle, Reply, Request, ThroughDSPy, ThroughLiteLLM, TokenChoice, Transport, Unanswered
 
 #: Providers that are reached by our own connection when an address is given; all speak the OpenAI form.
 OPENAI_STYLE = ("openai", "hosted_vllm", "vllm", "lm_studio", "llamafile", "openai_like", "custom_openai")
-LONGEST_WAIT = 120.0
+#: Seconds for which a server's wish to be asked later is kept to, and from which on it is said.
+LONGEST_WAIT, LONG_WAIT = 120.0, 20.0
 #: The model of a judge that needs none, and before the file whose verdicts one repeats: see the entry points of
 #: `judgesmith.models`.
 NO_MODEL, RECORDED = "none", "recorded:"
@@ -45,6 +49,13 @@ NO_MODEL, RECORDED = "none", "recorded:"
 OUTAGE_AFTER = 10
 #: LiteLLM's table of prices, beside its own modules.
 PRICES = "model_prices_and_context_window_backup.json"
+
+
+#: A question without anybody's text in it.
+PLAIN = Request([{"role": "user", "content": "2 + 2 ="}], 1)
+#: What a server does and its user should hear of, also where this package's log is kept quiet.
+_LOG = logging.getLogger("judgesmith.servers")
+_LOG.setLevel(logging.WARNING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +135,8 @@ class Unreachable(CallError):
 
 
 class _Traffic:
-    """What is under way to a model on one event loop. `unreached`: calls in a row that got no answer."""
+    """What is under way to a model on one event loop. `unreached`: calls in a row that got no answer. `served`: whether
+    a call has had an answer, so that key and name are right. `said`: what has been logged."""
 
     def __init__(self, connection: Connection, concurrency: int) -> None:
         self.under_way: dict[bytes, asyncio.Future[Reply]] = {}
@@ -133,6 +145,14 @@ class _Traffic:
         # One after another: with a full minute's allowance at once, twice as many would fit into the first minute.
         self.pace = AsyncLimiter(1, 60 / connection.rpm) if connection.rpm else None
         self.unreached = 0
+        self.served = False
+        self.said: set[str] = set()
+
+    def say(self, what: str, text: str) -> None:
+        """Log a warning, once for each `what`."""
+        if what not in self.said:
+            self.said.add(what)
+            _LOG.warning(text)
 
 
 class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
@@ -265,7 +285,9 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
             schema=schema_of(given.get("response_format")) if able.json_schema else None,
             sample=int(given.get("rollout_id") or 0),
         )
-        reply = await self.complete(request)
+        reply = spoken(await self.complete(request))
+        if reply.absent:
+            raise CallError(f"{self.name}: {reply.absent}")
         if reply.tokens is None:
             return [reply.text]
         listed = [
@@ -397,7 +419,12 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
                 except Unanswered as error:
                     if not error.again or tries >= self.connection.attempts:
                         raise
-                    await asyncio.sleep(_patience(error, tries))
+                    await asyncio.sleep(self._patience(error, tries))
+        except Denied as error:
+            self.meter.usage += Usage(calls=tries, retries=tries - 1)
+            if not await self._serves(traffic):
+                raise
+            raise CallError(f"{self.name}: {error.what}") from None
         except Unanswered as error:
             self.meter.usage += Usage(calls=tries, retries=tries - 1)
             text = f" after {tries} tries" if tries > 1 else ""
@@ -412,6 +439,9 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
                 ) from None
             raise Unreachable(f"{self.name}: {error}{text}") from None
         traffic.unreached = 0
+        traffic.served = True
+        for odd in reply.odd:
+            traffic.say("odd", f"{self.name}: the server gave {odd} beside an answer; such values are left out")
         return reply, Usage(
             calls=tries,
             prompt_tokens=reply.prompt_tokens,
@@ -421,11 +451,35 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
             retries=tries - 1,
         )
 
+    def _patience(self, error: Unanswered, tries: int) -> float:
+        """Seconds until the next try. Raises OutageError where the server wants to be left alone for longer than a run
+        can wait."""
+        wait = _patience(error, tries)
+        if (error.after or 0.0) > LONGEST_WAIT:
+            raise OutageError(
+                f"{self.name} wants to be asked again in {_duration(wait)} ({error}). What is finished is kept: repeat "
+                "the command then, it goes on from here"
+            )
+        if wait >= LONG_WAIT:
+            self._traffic().say(f"wait {wait:.0f}", f"{self.name}: waiting for {_duration(wait)}, as it asks ({error})")
+        return wait
+
+    async def _serves(self, traffic: _Traffic) -> bool:
+        """Whether the key and the model's name are right: a call has had an answer, or a plain question has one now."""
+        if not traffic.served:
+            try:
+                async with traffic.slots:
+                    await self._transport.send(PLAIN)
+                traffic.served = True
+            except (ModelError, Unanswered):
+                return False
+        return True
+
     # -- what it can do
 
     async def answers(self) -> None:
         """Ask it for one token, past the cache. Raises CallError or ModelError where nothing comes."""
-        await self._ask(Request([{"role": "user", "content": "2 + 2 ="}], 1))
+        await self._ask(PLAIN)
 
     async def capabilities(self) -> Capabilities:
         """Probe the model once; the result is kept on disk with its calls. Raises ModelError if it never answers.
@@ -494,8 +548,15 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
 def _patience(error: Unanswered, tries: int) -> float:
     """Seconds that the server asked for, else exponential back-off with jitter (at most 0.5 s, growing to 30 s)."""
     if error.after is not None:
-        return min(error.after, LONGEST_WAIT)
+        return error.after
     return random.uniform(0, min(30.0, 2.0 ** (tries - 2)))
+
+
+def _duration(seconds: float) -> str:
+    """Seconds in words: "90 s", "12 minutes", "3.0 hours"."""
+    if seconds < 600:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"
 
 
 def _freeze(reply: Reply) -> dict[str, Any]:
@@ -504,6 +565,8 @@ def _freeze(reply: Reply) -> dict[str, Any]:
         "usage": [reply.prompt_tokens, reply.completion_tokens, reply.prefix_tokens],
         "finish": reply.finish,
     }
+    if reply.absent:
+        frozen["absent"] = reply.absent
     if reply.tokens is not None:
         frozen["tokens"] = [[t.text, [list(a) for a in t.alternatives]] for t in reply.tokens]
     return frozen
@@ -521,6 +584,7 @@ def _thaw(stored: Any) -> Reply | None:
             completion,
             prefix,
             stored["finish"],
+            absent=str(stored.get("absent") or ""),
         )
     except (AttributeError, KeyError, TypeError, ValueError):
         return None

@@ -8,14 +8,13 @@ unknown model), `Unanswered` when this one did not, with what is needed to decid
 from __future__ import annotations
 
 import asyncio
-import email.utils
+import json
 import math
 import os
 import re
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn, Protocol
+from typing import Any, Protocol
 
 import aiohttp
 import orjson
@@ -24,6 +23,10 @@ from ...errors import ModelError
 from .engine import at_exit
 from .masking import masked
 from .names import ONE_HOST
+from .refusals import Denied, Fault, fault_of, is_spent, passes, spent
+from .refusals import Unanswered as Unanswered
+from .refusals import refuse as refuse
+from .refusals import retry_after as retry_after
 
 Message = dict[str, str]
 
@@ -46,7 +49,8 @@ class TokenChoice:
 @dataclass(frozen=True, slots=True)
 class Reply:
     """A model's answer. tokens: None where the model gave no log-probabilities. discount: the share of the price that
-    it was spared."""
+    it was spared. absent: why there is no text, where that is known. odd: what stood beside the answer and was left
+    out."""
 
     text: str
     tokens: tuple[TokenChoice, ...] | None = None
@@ -55,6 +59,8 @@ class Reply:
     prefix_tokens: int = 0
     finish: str = ""
     discount: float = 0.0
+    absent: str = ""
+    odd: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,60 +86,102 @@ class Request:
         return options
 
 
-class Unanswered(Exception):
-    """One request failed. `again` says whether a later try can succeed, `after` when (seconds), if the server said,
-    `reached` whether the server answered anything at all."""
-
-    def __init__(self, reason: str, *, again: bool, after: float | None = None, reached: bool = True) -> None:
-        super().__init__(reason)
-        self.again = again
-        self.after = after
-        self.reached = reached
-
-
 class Transport(Protocol):
     async def send(self, request: Request) -> Reply: ...
 
 
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that a `Retry-After` header asks for, given as a number or as a date; None where there is none."""
-    value = headers.get("Retry-After") or headers.get("retry-after") or ""
-    try:
-        seconds = float(value)
-    except ValueError:
-        try:
-            seconds = email.utils.parsedate_to_datetime(value).timestamp() - time.time()
-        except (TypeError, ValueError, OverflowError, OSError):  # the last two: dates that the system cannot count
-            return None
-    return None if math.isnan(seconds) else max(0.0, seconds)
-
-
 def read_reply(data: Any) -> Reply:
-    """An OpenAI-style chat completion as a Reply, whatever JSON it is given. Raises Unanswered when it is not one."""
+    """An OpenAI-style chat completion as a Reply, whatever JSON it is given. What stands beside the answer (counts of
+    tokens, log-probabilities) and makes no sense is left out and named in `odd`. Raises Unanswered for what is no
+    completion."""
     try:
         choice = data["choices"][0]
-        text = choice["message"]["content"] or ""
-        if not isinstance(text, str):  # parts, as some servers give them
-            text = "".join(part["text"] for part in text if part.get("type") == "text")
-        usage = data.get("usage") or {}
-        details = usage.get("prompt_tokens_details") or {}
-        listed = (choice.get("logprobs") or {}).get("content")
-        finish = choice.get("finish_reason")
-        return Reply(
-            text=_whole(text),
-            tokens=tuple(_token(t) for t in listed) if listed else None,
-            prompt_tokens=_count(usage.get("prompt_tokens")),
-            completion_tokens=_count(usage.get("completion_tokens")),
-            prefix_tokens=_count(details.get("cached_tokens")),
-            finish=_whole(finish)[:40] if isinstance(finish, str) else "",
-        )
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        what = f"{type(error).__name__}: {error}"[:200]
+        message = choice.get("message") or choice.get("delta") or {"content": choice["text"]}
+        text, refusal = _content(message.get("content"))
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        fault = fault_of(data)
+        what = f"the server says: {fault.message}" if fault else f"{type(error).__name__}: {error}"[:200]
         raise Unanswered(f"the answer is not a chat completion ({what})", again=True) from None
+    odd: list[str] = []
+    usage = _object(data.get("usage"), "usage", odd)
+    prompt = _object(usage.get("prompt_tokens_details"), "details of usage", odd)
+    completion = _object(usage.get("completion_tokens_details"), "details of usage", odd)
+    finish = choice.get("finish_reason")
+    finish = _whole(finish)[:40] if isinstance(finish, str) else ""
+    thought = _count(completion.get("reasoning_tokens"), []) > 0
+    return Reply(
+        text=text,
+        tokens=_tokens(choice.get("logprobs"), odd),
+        prompt_tokens=_count(usage.get("prompt_tokens"), odd),
+        completion_tokens=_count(usage.get("completion_tokens"), odd),
+        prefix_tokens=_count(prompt.get("cached_tokens"), odd),
+        finish=finish,
+        absent="" if text.strip() else _absence(message, refusal, finish, thought),
+        odd=tuple(dict.fromkeys(odd)),
+    )
 
 
-def _token(listed: Any) -> TokenChoice:
-    """A token with the likeliest ones at its place, and itself with its own probability where it is not among them."""
+#: How providers call it when a filter of theirs ended an answer, or a model's own rules.
+FILTERED = ("content_filter", "safety", "refusal", "prohibited_content", "blocklist", "recitation")
+#: Why an answer of a model that thinks aloud is none.
+CUT_THINKING, ONLY_THOUGHTS = "cut off while thinking", "only thoughts came, and no answer after them"
+#: Fields of a message that hold thoughts.
+_THOUGHTS = ("reasoning_content", "reasoning", "thinking", "reasoning_details")
+
+
+def _content(content: Any) -> tuple[str, str]:
+    """A message's text, and the refusal in it. Raises ValueError for what is neither a text nor parts."""
+    if content is None or isinstance(content, str):
+        return _whole(content or ""), ""
+    parts = [content] if isinstance(content, dict) else content
+    if not isinstance(parts, list):
+        raise ValueError(f"{type(content).__name__} instead of text")
+    texts, refusals = [], []
+    for part in parts:
+        part = {"text": part} if isinstance(part, str) else part
+        if part.get("type") in (None, "text", "output_text"):
+            texts.append(_whole(part.get("text") or ""))
+        elif part.get("type") == "refusal":
+            refusals.append(_whole(part.get("refusal") or ""))
+    return "".join(texts), " ".join(refusals)
+
+
+def _absence(message: Mapping[str, Any], refusal: str, finish: str, thought: bool) -> str:
+    """Why an answer has no text; "" where nothing says. thought: whether tokens were spent on thoughts."""
+    refused = message.get("refusal")
+    refusal = refused if isinstance(refused, str) and refused else refusal
+    if refusal:
+        return f"the model refused: {' '.join(_whole(refusal).split())[:200]}"
+    if finish.lower() in FILTERED:
+        return "the provider's content filter stopped the answer"
+    if message.get("tool_calls") or message.get("function_call"):
+        return "the model called a tool instead of answering"
+    if thought or any(message.get(name) for name in _THOUGHTS):
+        return CUT_THINKING if finish == "length" else ONLY_THOUGHTS
+    return ""
+
+
+def _object(value: Any, name: str, odd: list[str]) -> Mapping[str, Any]:
+    if value is not None and not isinstance(value, dict):
+        odd.append(f"{name} {str(value)[:40]!r}")
+    return value if isinstance(value, dict) else {}
+
+
+def _tokens(logprobs: Any, odd: list[str]) -> tuple[TokenChoice, ...] | None:
+    """The tokens of an answer with their log-probabilities; None where there are none, or none that make sense."""
+    if not logprobs:
+        return None
+    try:
+        listed = logprobs.get("content")
+        return tuple(_token(token, odd) for token in listed) if listed else None
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        odd.append(f"log-probabilities {str(logprobs)[:40]!r}")
+        return None
+
+
+def _token(listed: Any, odd: list[str]) -> TokenChoice:
+    """A token with the likeliest ones at its place, and itself with its own probability where it is not among them. One
+    number that is no log-probability makes all at its place worthless."""
     alternatives: list[tuple[str, float]] = []
     likeliest = listed.get("top_logprobs") or ()
     unlisted = likeliest and all(other.get("token") != listed["token"] for other in likeliest)
@@ -145,7 +193,8 @@ def _token(listed: Any) -> TokenChoice:
         if logprob is None:  # minus infinity, which JSON cannot write
             continue
         if type(logprob) not in (int, float) or not logprob <= ROUNDING:  # the latter is true of NaN
-            raise ValueError(f"{str(logprob)[:40]!r} is not a log-probability")
+            odd.append(f"log-probability {str(logprob)[:40]!r}")
+            return TokenChoice(_whole(listed["token"]), ())
         if logprob > -math.inf:
             alternatives.append((_whole(other["token"]), min(float(logprob), 0.0)))
     return TokenChoice(_whole(listed["token"]), tuple(alternatives))
@@ -158,12 +207,13 @@ def _whole(text: Any) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
-def _count(number: Any) -> int:
-    """Tokens as a server counts them; 0 where it does not say. Raises ValueError for what cannot be."""
+def _count(number: Any, odd: list[str]) -> int:
+    """Tokens as a server counts them; 0 where it does not say, or says what cannot be."""
     if number is None:
         return 0
     if type(number) not in (int, float) or not 0 <= number <= MOST_TOKENS or number != int(number):
-        raise ValueError(f"{str(number)[:40]!r} is not a number of tokens")
+        odd.append(f"count of tokens {str(number)[:40]!r}")
+        return 0
     return int(number)
 
 
@@ -213,12 +263,18 @@ class OpenAIStyle:
         except (aiohttp.ClientError, OSError) as error:
             what = masked(" ".join(str(error).split()), self._key)[:300] or type(error).__name__
             raise Unanswered(f"the connection failed: {what}", again=True, reached=False) from None
-        if (status := response.status) != 200:
-            refuse(self.label, self.url, status, f"HTTP {status}: {_excerpt(payload, self._key)}", response.headers)
-        try:
-            data = orjson.loads(payload)
-        except orjson.JSONDecodeError:
-            raise Unanswered(f"the answer is no JSON: {_excerpt(payload, self._key)}", again=True) from None
+        data = _json(payload)
+        fault = fault_of(data)
+        status = response.status
+        if not 200 <= status < 300:
+            kind = fault.kind if fault else ""
+            what = f"HTTP {status}: {_excerpt(payload, fault, self._key)}"
+            refuse(self.label, self.url, status, what, response.headers, kind=kind)
+        if data is None:
+            raise Unanswered(f"the answer is no JSON: {_excerpt(payload, None, self._key)}", again=True)
+        if fault is not None:
+            what = f"the server answers with an error: {masked(fault.message, self._key)}"
+            refuse(self.label, self.url, fault.status or 500, what, response.headers, kind=fault.kind)
         return read_reply(data)
 
     async def close(self) -> None:
@@ -269,18 +325,23 @@ class ThroughLiteLLM:
         try:
             response = await litellm.acompletion(model=self.model, messages=list(request.messages), **options)
             data = response.model_dump(warnings=False)
-        except (failures.AuthenticationError, failures.PermissionDeniedError, failures.NotFoundError) as error:
+        except failures.AuthenticationError as error:
             raise ModelError(f"{self.model}: {first_line(error)}") from None
+        except (failures.PermissionDeniedError, failures.NotFoundError) as error:
+            _spent(self.model, error)
+            raise Denied(f"{self.model}: {first_line(error)}", first_line(error)) from None
         except failures.BadRequestError as error:
+            _spent(self.model, error)
             raise Unanswered(first_line(error), again=False) from None
         except (TimeoutError, failures.APIConnectionError, failures.Timeout) as error:
             _no_key(self.model, error)
             raise Unanswered(first_line(error), again=True, reached=False) from None
         except OpenAIError as error:  # LiteLLM's exceptions have no nearer base in common
             _no_key(self.model, error)
+            _spent(self.model, error)
             status = getattr(error, "status_code", None) or 500
             headers = getattr(error, "litellm_response_headers", None) or {}
-            raise Unanswered(first_line(error), again=_passes(status), after=retry_after(headers)) from None
+            raise Unanswered(first_line(error), again=passes(status), after=retry_after(headers)) from None
         except Exception as error:  # what its providers' own readers make of an answer that they do not expect
             raise Unanswered(f"{type(error).__name__}: {first_line(error)}", again=False) from None
         return read_reply(data)
@@ -306,7 +367,7 @@ class ThroughDSPy:
                 first = (await call)[0]
             output: dict[str, Any] = {"text": first} if isinstance(first, str) else dict(first)
             logprobs = output.get("logprobs") or {}
-            logprobs = logprobs if isinstance(logprobs, dict) else logprobs.model_dump()
+            logprobs = logprobs.model_dump() if hasattr(logprobs, "model_dump") else logprobs
         except Exception as error:
             raise Unanswered(first_line(error), again=False) from None
         choice = {"message": {"content": output.get("text")}, "logprobs": logprobs}
@@ -325,21 +386,15 @@ def _no_key(model: str, error: BaseException) -> None:
         ) from None
 
 
-def refuse(label: str, url: str, status: int, what: str, headers: Mapping[str, str]) -> NoReturn:
-    """Raises what an HTTP status stands for: ModelError where no later call can succeed, else Unanswered."""
-    if status in (401, 403):
-        raise ModelError(f"{label}: the key was refused ({what}); set the key in the environment")
-    if status in (301, 302, 303, 307, 308):
-        target = (headers.get("Location") or "another address")[:300]
-        raise ModelError(masked(f"{label}: {url} has moved to {target}; correct --api-base"))
-    if status == 404:
-        raise ModelError(f"{label}: not found at the server ({what}); check the name and --api-base")
-    raise Unanswered(what, again=_passes(status), after=retry_after(headers))
-
-
-def _passes(status: int) -> bool:
-    """Whether a failure with this HTTP status may pass without a change."""
-    return status in (408, 409, 425, 429) or status >= 500
+def _spent(model: str, error: Any) -> None:
+    """Raises ModelError where a provider's failure is one of a quota or credit that is used up."""
+    status = getattr(error, "status_code", None) or 500
+    text = first_line(error)
+    # LiteLLM puts the provider's own words behind its own, and its code into them.
+    words = text.rpartition("Exception - ")[2]
+    kind = f"{getattr(error, 'code', '')} {getattr(error, 'type', '')} {words if status == 429 else ''}"
+    if is_spent(status, kind, words, retry_after(getattr(error, "litellm_response_headers", None) or {})):
+        raise ModelError(spent(model, text)) from None
 
 
 async def _bounded(response: aiohttp.ClientResponse) -> bytes:
@@ -354,15 +409,23 @@ async def _bounded(response: aiohttp.ClientResponse) -> bytes:
     return bytes(payload)
 
 
-def _excerpt(payload: bytes, key: str | None) -> str:
-    text = payload[:2000].decode("utf-8", "replace").strip()
+def _json(payload: bytes) -> Any:
+    """What a body holds; None where it is no JSON. Some servers write NaN and Infinity, which JSON does not know."""
+    payload = payload.removeprefix(b"\xef\xbb\xbf")
     try:
-        error = orjson.loads(payload).get("error")
-        message = error.get("message") if isinstance(error, dict) else error
-        text = message if message and isinstance(message, str) else text
-    except (orjson.JSONDecodeError, AttributeError):
+        return orjson.loads(payload)
+    except orjson.JSONDecodeError:
         pass
-    return masked(" ".join(text[:2000].split()), key)[:300]
+    try:
+        data = json.loads(payload)
+    except (ValueError, RecursionError):
+        return None
+    return data if isinstance(data, dict) else None
+
+
+def _excerpt(payload: bytes, fault: Fault | None, key: str | None) -> str:
+    text = fault.message if fault else " ".join(payload[:2000].decode("utf-8", "replace").split())
+    return masked(text, key)[:300]
 
 
 def first_line(error: BaseException) -> str:

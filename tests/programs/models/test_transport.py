@@ -16,7 +16,7 @@ from misbehaving_server import MakeServer, Say
 from parrot import Foreign
 
 from judgesmith.errors import ModelError
-from judgesmith.programs.models import engine, transport
+from judgesmith.programs.models import engine, refusals
 from judgesmith.programs.models.transport import (
     LARGEST_ANSWER,
     OpenAIStyle,
@@ -137,7 +137,7 @@ def test_a_redirect_is_not_followed(serve: MakeServer, status: int) -> None:
     ],
 )
 def test_retry_after_values(value: str, seconds: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport.time, "time", lambda: 1_445_412_450.0)
+    monkeypatch.setattr(refusals.time, "time", lambda: 1_445_412_450.0)
     assert retry_after({"Retry-After": value}) == retry_after({"retry-after": value}) == seconds
 
 
@@ -355,6 +355,8 @@ def test_a_dspy_object_answers_as_text_or_with_log_probabilities() -> None:
     reply = engine.run(ThroughDSPy(lm).send(Request(ASK.messages, 1, top_logprobs=5, sample=2)))
     assert reply == Reply("4", (TokenChoice("4", (("4", -0.1),)),))
     assert lm.asked[0]["rollout_id"] == 2
+    odd = engine.run(ThroughDSPy(Foreign({"text": "4", "logprobs": 7})).send(ASK))
+    assert (odd, odd.odd) == (Reply("4"), ("log-probabilities '7'",))
 
 
 @pytest.mark.parametrize(
@@ -363,7 +365,6 @@ def test_a_dspy_object_answers_as_text_or_with_log_probabilities() -> None:
         (None, False),
         (7, False),
         ({"text": 7}, True),
-        ({"text": "4", "logprobs": 7}, False),
         (RuntimeError("first line\nsecond"), False),
     ],
 )

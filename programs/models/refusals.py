@@ -1,0 +1,185 @@
+"""What a server's refusal means: for this request, for a while, or for every request to come.
+
+A server says it by an HTTP status or, inside an answer with status 200, in words and codes of its own.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import math
+import re
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from ...errors import ModelError
+from .masking import masked
+
+
+class Unanswered(Exception):
+    """One request failed. `again` says whether a later try can succeed, `after` when (seconds), if the server said,
+    `reached` whether the server answered anything at all."""
+
+    def __init__(self, reason: str, *, again: bool, after: float | None = None, reached: bool = True) -> None:
+        super().__init__(reason)
+        self.again = again
+        self.after = after
+        self.reached = reached
+
+
+class Denied(ModelError):
+    """A request was answered with 403 or 404: of the key or the model's name or, where these have served before, of the
+    request itself. what: the server's words."""
+
+    def __init__(self, message: str, what: str) -> None:
+        super().__init__(message)
+        self.what = what
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """An error in a server's own words. kind: its code and type. status: the HTTP status that it stands for, None where
+    nothing says."""
+
+    message: str
+    kind: str = ""
+    status: int | None = None
+
+
+#: Codes in words, and the statuses that they stand for.
+_STATUSES = (
+    (r"rate.?limit|too.many.requests|resource.exhausted|throttl", 429),
+    (r"invalid.api.key|authentication|unauthori[sz]ed|unauthenticated", 401),
+    (r"permission|forbidden", 403),
+    (r"not.found", 404),
+    (r"context.length|invalid.request|bad.request", 400),
+    (r"overloaded|unavailable", 503),
+)
+#: Codes and types of a quota, a credit or a balance that is used up.
+_SPENT_KINDS = re.compile(
+    r"insufficient_?(?:user_)?(?:quota|balance|credits?|funds)|exceeded_current_quota|quota_?(?:exhausted|used_up)|"
+    r"billing_(?:not_active|hard_limit)|(?:credits?|balance)_(?:exhausted|depleted|too_low)|payment_?required|arrearage|"
+    r"free_?tier_?only|account_overdue|\b1113\b",
+    re.IGNORECASE,
+)
+#: The same in sentences. Providers word a limit for a minute alike, but say when to come again.
+_SPENT_WORDS = re.compile(
+    r"insufficient (?:account )?(?:balance|credits?|funds|quota)|credit balance is too low|out of credits|"
+    r"\bno (?:more |remaining )?credits|used (?:up )?all (?:of )?(?:its |your )?(?:available |included )?credits|"
+    r"exceeded your (?:monthly )?(?:included |current )?(?:credits|quota)|monthly (?:included credits|spending limit)|"
+    r"billing (?:hard )?limit|requires more credits|余额不足|欠费",
+    re.IGNORECASE,
+)
+_COME_AGAIN = re.compile(r"\b(?:re)?try (?:again )?in \d|per.?minute|per.?second", re.IGNORECASE)
+_CREDIT_AT_400 = re.compile(r"(?:HTTP \d+: )?Your credit balance is too low", re.IGNORECASE)
+
+
+def fault_of(data: Any) -> Fault | None:
+    """The error that an answer holds instead of a completion; None where it holds none that is known."""
+    if not isinstance(data, dict):
+        return None
+    error = data.get("error")
+    choices = data.get("choices")
+    if not error and isinstance(choices, list) and choices and isinstance(choices[0], dict):
+        error = choices[0].get("error")
+    if not error:
+        failed = data.get("success") is False or bool(_status(data.get("code"), data.get("status")))
+        if choices or not (failed or _filtered(data) or isinstance(data.get("detail"), str | list)):
+            return None
+        error = data
+    if isinstance(error, str):
+        return Fault(_one_line(error), status=_status(data.get("code"), data.get("status")))
+    if not isinstance(error, dict):
+        return Fault(_one_line(error))
+    kind = " ".join(str(error[name]) for name in ("code", "type", "status") if isinstance(error.get(name), str | int))
+    message = next((str(error[name]) for name in ("message", "msg", "detail", "error") if error.get(name)), "")
+    if not message and _filtered(error):
+        message, kind = "the provider's content filter stopped the prompt", "bad_request"
+    codes = (error.get("code"), error.get("status"), data.get("code"), data.get("status"))
+    return Fault(_one_line(message) or "an error without a message", kind, _status(*codes) or _worded(kind))
+
+
+def _filtered(data: Mapping[str, Any]) -> bool:
+    """Whether Azure's or Gemini's filter of prompts stands where the answer would be."""
+    return bool(data.get("prompt_filter_results") or data.get("promptFeedback"))
+
+
+def _one_line(text: Any) -> str:
+    return " ".join(str(text)[:2000].split())[:300]
+
+
+def _status(*codes: Any) -> int | None:
+    return next(_numbers(codes), None)
+
+
+def _numbers(codes: tuple[Any, ...]) -> Iterator[int]:
+    for code in codes:
+        is_number = type(code) is int or (isinstance(code, str) and re.fullmatch(r"[45]\d\d", code, re.ASCII))
+        if is_number and 400 <= int(code) <= 599:
+            yield int(code)
+
+
+def _worded(kind: str) -> int | None:
+    return next((status for words, status in _STATUSES if re.search(words, kind, re.IGNORECASE)), None)
+
+
+def is_spent(status: int, kind: str, message: str, after: float | None = None) -> bool:
+    """Whether a refusal is one of a quota or credit that is used up, which no later try changes. after: seconds until
+    the server wants to be asked again, where it says."""
+    if status == 402:
+        return True
+    if status not in (400, 403, 429):  # what else is refused may quote the row's texts
+        return False
+    if _SPENT_KINDS.search(kind):
+        return True
+    if status == 400:
+        return _CREDIT_AT_400.match(message) is not None
+    soon = after is not None or _COME_AGAIN.search(message) is not None
+    return not soon and _SPENT_WORDS.search(message) is not None
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds that a `Retry-After` header asks for, given as a number or as a date, or `retry-after-ms`; None where
+    there is none."""
+    value = headers.get("Retry-After") or headers.get("retry-after") or ""
+    thousandths = headers.get("retry-after-ms") or ""
+    try:
+        seconds = float(thousandths) / 1000 if thousandths else float(value)
+    except ValueError:
+        try:
+            seconds = email.utils.parsedate_to_datetime(value).timestamp() - time.time()
+        except (TypeError, ValueError, OverflowError, OSError):  # the last two: dates that the system cannot count
+            return None
+    return None if math.isnan(seconds) else max(0.0, seconds)
+
+
+def refuse(label: str, url: str, status: int, what: str, headers: Mapping[str, str], *, kind: str = "") -> NoReturn:
+    """Raises what an HTTP status stands for: ModelError where no later call can succeed (`Denied` where that may be due
+    to the request alone), else Unanswered. kind: the error's code and type, as the server names them."""
+    after = retry_after(headers)
+    if is_spent(status, kind, what, after):
+        raise ModelError(spent(label, what))
+    if status == 401:
+        raise ModelError(f"{label}: the key was refused ({what}); set the key in the environment")
+    if status == 403:
+        raise Denied(f"{label}: the key was refused ({what}); set the key in the environment", what)
+    if status in (301, 302, 303, 307, 308):
+        target = (headers.get("Location") or "another address")[:300]
+        raise ModelError(masked(f"{label}: {url} has moved to {target}; correct --api-base"))
+    if status == 404:
+        raise Denied(f"{label}: not found at the server ({what}); check the name and --api-base", what)
+    raise Unanswered(what, again=passes(status), after=after)
+
+
+def spent(label: str, what: str) -> str:
+    """What to say of a quota that is used up."""
+    return (
+        f"{label}: the quota or credit of this key is used up ({what}); raise it with the provider, or take another "
+        "key or model. What is finished is kept: the same command goes on from there"
+    )
+
+
+def passes(status: int) -> bool:
+    """Whether a failure with this HTTP status may pass without a change."""
+    return status in (408, 409, 425, 429) or status >= 500

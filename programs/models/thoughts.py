@@ -1,0 +1,211 @@
+"""What a model says, apart from what it thinks: visible thoughts under any known mark, characters that nobody sees, and
+a chat template's last tokens are taken out of an answer where it enters, before anything reads it.
+
+A mark inside a sentence is a quotation, as of a judged text that has one, and stays.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+
+from .transport import CUT_THINKING, ONLY_THOUGHTS, Reply, TokenChoice
+
+_NAMES = (
+    r"think(?:ing)?|thoughts?|thought_process|reasoning|reflections?|scratch_?pad|analysis|(?:inner_|internal_)?monologue|"
+    r"inner_thoughts?|chain_of_thought|cot|deliberation|ant_?thinking|seed:\w*think\w*|seed:cot\w*"
+)
+#: An opening mark or, where one of the groups holds something, a closing one.
+_MARK = re.compile(
+    rf"""<\s?(/?)\s?(?:{_NAMES}|think\w*)(?:\s[^<>\n]{{0,160}}+)?>
+    | <\s?details\b[^<>\n]{{0,80}}(?:think|reason)[^<>\n]{{0,80}}> | (</\s?details\s?>)
+    | \[\s?(/?)\s?(?:think(?:ing)?|thoughts?|reasoning)\s?\]
+    | [◁⟨〈]\s?(/?)\s?think\w*\s?[▷⟩〉]
+    | <[|｜]\s?(/)?(?:(end_)|(?:begin|start)_)?(?:of_)?(?:{_NAMES})(?:(_end)|_(?:start|begin))?\s?[|｜]>
+    | <unused94>(?:thought\b)? | (<unused95>)
+    | <\|inner_prefix\|> | (<\|inner_suffix\|>)
+    | <\|channel>\s?(?:thought|analysis)\b | (<channel\|>)
+    | (?<![^\n])```(?:think\w*|thoughts?|reasoning)[ \t]*+\n | (?<![^\n])(```)[ \t]*+(?![^\n])
+    | (?<![^\n])here(?:['’]s|\ is)\ my\ thought\ process: | (?<![^\n])(here(?:['’]s|\ is)\ my\ response:)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+#: Closing marks that other things have, too: without an opening one before them they are none.
+_COMMON = ("```", "</details", "</ details", "here")
+#: The channels of gpt-oss: "<|start|>assistant<|channel|>analysis<|message|>…<|end|>", thoughts but for the final one;
+#: and the same where a server has dropped the marks, "analysis…assistantfinal…".
+_CHANNEL = re.compile(
+    r"(?:<\|start\|>\s*+\w*+\s*+)?<\|channel\|>\s*+(\w+)[^<>\n]{0,80}+(?:<\|constrain\|>\s*+\w*+\s*+)?<\|message\|>"
+)
+_BARE_CHANNEL = re.compile(r"(?:\A\s*+(?:assistant)?|assistant)(analysis|commentary|final)(?=[A-Z\"'({\d*#])")
+_CHANNEL_ENDS = re.compile(r"<\|(?:end|return|call|start)\|>")
+#: Tokens that end a turn, and those around an answer.
+_LAST = re.compile(
+    r"(?:\s*+(?:<[|｜][\w▁ ]{1,40}[|｜]>|</s>|<(?:eos|eot|end_of_turn)>|\[/INST\]|<\|?im_end\|?>))++\s*+\Z",
+    re.IGNORECASE,
+)
+_AROUND = re.compile(
+    r"<[|｜](?:(?:begin|end|start)_of_(?:solution|box|response|answer|text)|(?:start|end)_response)[|｜]>",
+    re.IGNORECASE,
+)
+#: Characters at the end of an answer among which such tokens are looked for, and around a mark, those of its sentence.
+_TAIL = 200
+#: What nobody sees. Between two digits a mark of direction stays: it may turn them round. So does a joiner inside a
+#: word of a script that has them, or inside an emoji; and an override of directions anywhere.
+_UNSEEN = re.compile(
+    r"[\u00ad\u180e\u200b\u2060-\u2065\ufeff]"
+    r"|(?<!\d)[\u061c\u200e\u200f\u202a-\u202c\u2066-\u206f]|[\u061c\u200e\u200f\u202a-\u202c\u2066-\u206f](?!\d)"
+    r"|[\u200c\u200d](?=[\x00-\x7f\s]|\Z)|(?<=[\x00-\x7f\s])[\u200c\u200d]|\A[\u200c\u200d]"
+)
+#: How an answer begins in which thoughts have no marks.
+_UNMARKED = re.compile(
+    r"\s*+(?:(?:assistant)?(?:analysis|commentary|final)[A-Z\"'({\d*#]|[Hh]ere(?: is|'s) my thought)"
+)
+_ROLE = re.compile(r"(?:assistant|model|ai|bot|answer|response)\W*\Z", re.IGNORECASE)
+
+
+def without_thoughts(text: str, judged: Iterable[str] = ()) -> tuple[str, bool]:
+    """A text with a model's thoughts blanked out, at the same length, so that places in it still hold.
+
+    judged: the texts under judgement, whose marks an answer may quote.
+
+    Returns: the text, and whether the last thought never ends; then what remains is no answer.
+    """
+    if _is_plain(text):
+        return text, False
+    spans, cut = _channels(text) or _marked(text, judged)
+    parts, place = [], 0
+    for start, end in spans:
+        parts += [text[place:start], " " * (end - start)]
+        place = end
+    return "".join([*parts, text[place:]]), cut
+
+
+def spoken(reply: Reply, judged: Iterable[str] = ()) -> Reply:
+    """A reply as its reader is to see it, tokens and all. Where nothing but thoughts came, its text is empty and
+    `absent` says so. judged: as in `without_thoughts`."""
+    if _is_plain(reply.text) and reply.text.isascii():
+        return reply
+    text, cut = without_thoughts(reply.text, judged)
+    text = _AROUND.sub(_blank, text)
+    text = text[:-_TAIL] + _LAST.sub(_blank, text[-_TAIL:])
+    if cut or (not text.strip() and reply.text.strip()):
+        why = CUT_THINKING if cut or reply.finish == "length" else ONLY_THOUGHTS
+        return replace(reply, text="", tokens=None, absent=reply.absent or why)
+    gone = {place for match in _UNSEEN.finditer(text) for place in range(*match.span())}
+    if text == reply.text and not gone:
+        return reply
+    kept = "".join(character for place, character in enumerate(text) if place not in gone)
+    return replace(reply, text=kept, tokens=_tokens(reply, text, gone))
+
+
+def _blank(match: re.Match[str]) -> str:
+    return " " * len(match[0])
+
+
+def _tokens(reply: Reply, text: str, gone: set[int]) -> tuple[TokenChoice, ...] | None:
+    """The tokens of a reply without what was taken out of its text. Where they do not spell the text they stay, and are
+    found from its end."""
+    if reply.tokens is None or "".join(token.text for token in reply.tokens) != reply.text:
+        return reply.tokens
+    made, place = [], 0
+    for token in reply.tokens:
+        after = place + len(token.text)
+        letters = "".join(text[i] for i in range(place, after) if i not in gone)
+        choices = token.alternatives
+        if letters != token.text:
+            choices = tuple((_UNSEEN.sub("", other), logprob) for other, logprob in choices)
+        made.append(TokenChoice(letters, choices))
+        place = after
+    return tuple(made)
+
+
+def _is_plain(text: str) -> bool:
+    """Whether a text can hold neither a mark nor, where it is ASCII, anything else that is taken away."""
+    marks = any(sign in text for sign in ("<", "[", "`", "◁", "⟨", "〈"))
+    return not marks and _UNMARKED.match(text) is None and (text.isascii() or _UNSEEN.search(text) is None)
+
+
+def _channels(text: str) -> tuple[list[tuple[int, int]], bool] | None:
+    """Everything outside the final channel; None for an answer without channels."""
+    headers = list(_CHANNEL.finditer(text))
+    if not headers and _UNMARKED.match(text):
+        headers = list(_BARE_CHANNEL.finditer(text))
+    if not headers or _in_sentence(text, headers[0], 0):
+        return None
+    final = next((header for header in reversed(headers) if header[1] == "final"), None)
+    if final is None:
+        return [(0, len(text))], True
+    end = _CHANNEL_ENDS.search(text, final.end())
+    return [(0, final.end()), (end.start() if end else len(text), len(text))], False
+
+
+def _marked(text: str, judged: Iterable[str]) -> tuple[list[tuple[int, int]], bool]:
+    """Where thoughts stand between marks, and whether the last one has no end. A closing mark alone ends thoughts that
+    began with the answer."""
+    spans: list[tuple[int, int]] = []
+    opened: int | None = None
+    quoted, ended = 0, 0
+    cited = _Cited(judged)
+    for match in _MARK.finditer(text):
+        closing = any(match.groups())
+        if opened is not None:
+            if closing:
+                spans.append((opened, match.end()))
+                opened, ended = None, match.end()
+        elif not closing:
+            if _in_sentence(text, match, ended) or cited(text, match):
+                quoted += 1
+            else:
+                opened = match.start()
+        elif quoted:
+            quoted -= 1
+        elif not match[0].strip().lower().startswith(_COMMON) and not (_is_quoted(text, match) or cited(text, match)):
+            spans, ended = [(0, match.end())], match.end()
+    if opened is not None:
+        spans.append((opened, len(text)))
+    return spans, opened is not None
+
+
+def _line(text: str, match: re.Match[str], begin: int = 0) -> tuple[str, str]:
+    """What stands before a mark and after it on its line. begin: where what is before begins at the earliest."""
+    start, end = match.span()
+    first, last = max(begin, start - _TAIL), end + _TAIL
+    before, after = text[max(first, text.rfind("\n", first, start) + 1) : start], text[end:last]
+    return before.strip(), after.partition("\n")[0]
+
+
+def _in_sentence(text: str, match: re.Match[str], begin: int) -> bool:
+    """Whether an opening mark stands inside a sentence, or between quotation marks."""
+    before, _ = _line(text, match, begin)
+    if before.endswith("|>") or _ROLE.match(before):
+        return False
+    before = before.strip("*_#>- ")
+    return bool(before) and before[-1] not in ".!?。！？"
+
+
+def _is_quoted(text: str, match: re.Match[str]) -> bool:
+    """Whether a closing mark without an opening one stands inside a sentence: "a stray </think> tag"."""
+    before, after = _line(text, match)
+    if not before or before[-1] in ".!?。！？":
+        return False
+    apart = text[match.start() - 1] in " \t\"'“‘`(«"
+    going_on = after.strip()[:1]
+    return before[-1] == ":" or (apart and bool(going_on) and not going_on.isupper())
+
+
+class _Cited:
+    """Whether a mark is one of the judged texts' and stands inside a line. Prompts show it without its first sign."""
+
+    def __init__(self, judged: Iterable[str]) -> None:
+        self._judged = [text.casefold() for text in judged]
+        self._there: dict[str, bool] = {}
+
+    def __call__(self, text: str, match: re.Match[str]) -> bool:
+        before, after = _line(text, match)
+        if not (before and after.strip()):
+            return False
+        mark = match[0][1:].strip().casefold()
+        if mark not in self._there:
+            self._there[mark] = any(mark in other for other in self._judged)
+        return self._there[mark]
