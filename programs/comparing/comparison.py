@@ -32,7 +32,7 @@ from ..models import row_context
 from ..models.lm import Capabilities, LanguageModel, Sampling
 from ..models.transport import Message, Reply, Request
 from ..one_aspect import OneAspectJudge
-from ..prompting.answers import token_at, without_thoughts
+from ..prompting.answers import token_at
 from ..prompting.forms import Form, choice
 from ..prompting.layouts import Layout, Read, block
 from ..prompting.predict import Answer, Call, Evaluator, JudgePredict, Unreadable, answer_of, called, carrying
@@ -156,11 +156,18 @@ def said_word(text: str, words: Sequence[str]) -> tuple[int, int] | None:
     place = {word.lower(): i for i, word in enumerate(words)}
     first = matches[0]
     begins = not re.search(r"\w", text[: first.start()])
-    following = re.match(rf"(\W*+)(or\b\W*+)?(?:{'|'.join(words)})\b", text[first.end() :], re.I)
+    following = re.match(rf"(\W*+)((?:or|and|but)\b\W*+)?(?:{'|'.join(words)})\b", text[first.end() :], re.I)
     listed = following and (following[2] or any(mark in following[1] for mark in "/,"))
     if (begins and not listed) or len({m[0].lower() for m in matches}) == 1:
         return place[first[0].lower()], first.start()
     return None
+
+
+def is_listed(text: str, words: Sequence[str]) -> bool:
+    """Whether an answer begins with two of the words as if they were one answer: "yes and no"."""
+    either = "|".join(words)
+    listed = re.match(rf"\W*({either})\b\W{{1,3}}(?:(?:or|and|but)\b\W{{1,3}})({either})\b", text, re.IGNORECASE)
+    return listed is not None and listed[1].lower() != listed[2].lower()
 
 
 class ComparisonLayout(Layout):
@@ -213,12 +220,15 @@ class ComparisonLayout(Layout):
     def max_tokens(self, inputs: Mapping[str, Any]) -> int:
         return 24 if self.sampled else 8
 
-    def read(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
+    def extract(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
         if inputs.get("word"):  # the tokens of the only answer, each after those before it
             logps = [dict(t.alternatives).get(t.text, math.nan) for t in reply.tokens or () if t.text.strip()]
             return Read({"probability": math.exp(sum(logps)) if logps else math.nan})
-        text = without_thoughts(reply.text)
-        stated = said_word(text, self.words)
+        text, stated = reply.text, said_word(reply.text, self.words)
+        if stated is None and is_listed(text, self.words):
+            return Read(
+                {}, problem=f"several of {', '.join(self.words)} in the answer: {' '.join(text.split())[:120]!r}"
+            )
         strict = text.strip().rstrip(".").lower() in {word.lower() for word in self.words}
         if not self.sampled and reply.tokens is not None:
             place = stated[1] if stated else len(text) - len(text.lstrip())

@@ -25,7 +25,6 @@ from ...signatures.writing import WriteReference
 from ..models.lm import LanguageModel
 from ..models.transport import Reply
 from ..prompting import answers
-from ..prompting.answers import without_thoughts
 from ..prompting.layouts import Layout, Read, block
 from ..prompting.predict import Evaluator, JudgePredict, Unreadable, answer_of, called, carrying
 from .comparison import sampled
@@ -161,7 +160,7 @@ class WritingLayout(Layout):
     def max_tokens(self, inputs: Mapping[str, Any]) -> int:
         return 80 + 4 * int(inputs["target"].length(inputs.get("source") or ""))
 
-    def read(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
+    def extract(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
         text = bare(reply.text)
         if reply.finish == "length":  # as if it had ended with its last whole sentence
             ended = re.match(r"[\s\S]*[.!?。！？।؟]", text)
@@ -284,7 +283,6 @@ _ABOUT_ITSELF = re.compile(
 
 def bare(text: str) -> str:
     """A model's text without what wraps it: thoughts, tags, a code fence, an announcement, a label, quotation marks."""
-    text = without_thoughts(text)
     if tagged := re.search(r"<output>\s*+(?=\w)", text):
         text = re.split(r"</?output>", text[tagged.end() :], maxsplit=1)[0]
     text = re.sub(r"^```\w*|```$|</?output>", "", text.strip()).strip()

@@ -156,7 +156,7 @@ class AnnotationLayout(_ErrorsLayout):
     def example(self, demo: Mapping[str, Any]) -> str | None:
         return f"Overall: {self.label_for(demo['score'])}"
 
-    def read(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
+    def extract(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
         parsed = read_annotation(reply.text, labels=self.labels, output=inputs.get("output") or "")
         # "No Error" alone says by the rules which label was meant.
         label = parsed.label or (self.labels[-1] if parsed.no_error and self.with_rules else None)
@@ -200,7 +200,7 @@ class MergeLayout(_ErrorsLayout):
         merged = demo.get("annotation")
         return disarm(merged) if merged and demo.get("annotations") and not self.flawless(demo) else None
 
-    def read(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
+    def extract(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
         parsed = read_annotation(reply.text, output=inputs.get("output") or "")  # a merged list has no overall label
         if not parsed.errors:
             return Read({}, problem="; ".join(parsed.problems) or "no error in the merged list")

@@ -17,7 +17,9 @@ from functools import lru_cache
 from itertools import zip_longest
 from typing import Any
 
-from ..prompting.answers import lenient_json, without_thoughts
+from ..models.thoughts import spoken
+from ..models.transport import Reply
+from ..prompting.json_answers import lenient_json
 from .grounding import QUOTED
 
 LABELS = ("Unacceptable", "Poor", "Fair", "Good", "Excellent")
@@ -88,7 +90,7 @@ class _Seen:
 def read_annotation(text: str, *, labels: Sequence[str] = LABELS, output: str = "", most: int = MOST) -> Annotation:
     """Read one answer. labels: the overall scale from the lowest to the highest. output: the judged text, which decides
     whether quotes in a location belong to the words. most: how many errors are kept, the most severe. Never raises."""
-    body = without_thoughts(text)
+    body = spoken(Reply(text), [output]).text  # an answer may also come from elsewhere than a layout
     seen = _json_fields(body) or _line_fields(body)
     label, start, problems = _find_label(body, seen.overalls, tuple(labels))
     errors = list(dict.fromkeys(error for draft in seen.drafts for error in _errors(draft, output)))
@@ -193,10 +195,11 @@ def _places(value: str, output: str) -> list[str | None]:
 @lru_cache(maxsize=32)
 def _one_of(words: tuple[str, ...]) -> re.Pattern[str]:
     """One of the words or numbers (as patterns) that a text begins with; a number perhaps as "4/5". Not the beginning
-    of a range ("3-4", "Fair to Good") or of another number."""
+    of a range ("3-4", "Fair to Good") or of another number, nor behind a sign of a bound ("<4")."""
     any_word = "|".join(words) or "(?!)"
+    follows = r"[^\W_]|[.,_]\d|[ \t]\d|[+\u202d\u202e]"
     return re.compile(
-        rf"(?:[^\w-]|_)*+(?P<said>{any_word})(?:\s?(?:/|(?:out )?of)\s?5)?(?![^\W_]|[.,]\d"
+        rf"(?:[^\w<>~≈≤≥-]|_)*+(?P<said>{any_word})(?:\s?(?:/|(?:out )?of)\s?5)?(?!{follows}"
         rf"|[\s*_]{{0,4}}(?:/|\||-|–|\bto\b|\bor\b|\bof\b|\bout of\b)[\s*_]{{0,4}}(?:{any_word}|\d))",
         re.IGNORECASE,
     )

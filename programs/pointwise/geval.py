@@ -25,7 +25,6 @@ from ..models.engine import PerLoop
 from ..models.lm import LanguageModel
 from ..models.transport import Message, Reply
 from ..one_aspect import OneAspectJudge
-from ..prompting.answers import without_thoughts
 from ..prompting.layouts import OverallLayout, Read, TextLayout
 from ..prompting.predict import JudgePredict, material
 from ..registry import judges
@@ -36,8 +35,8 @@ LONGEST_STEPS = 3000
 class StepsLayout(TextLayout):
     """Numbered steps, read out of whatever stands around them."""
 
-    def read(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
-        parsed = super().read(reply, inputs)
+    def extract(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
+        parsed = super().extract(reply, inputs)
         if parsed.problem is None:
             parsed.values["steps"] = numbered(parsed.values["steps"])
         return parsed
@@ -52,7 +51,6 @@ _STEP = re.compile(
 
 def numbered(text: str) -> str:
     """The steps of a text, numbered again, at most ten; all of a text that has no numbers, on one line."""
-    text = without_thoughts(text)
     steps = _STEP.findall(text)
     lines = [" ".join(step.replace("**", "").split()) for step in steps[:10]] if len(steps) > 1 else []
     made = "\n".join(f"{i}. {line}" for i, line in enumerate(lines, start=1)) or " ".join(text.split())
@@ -72,8 +70,8 @@ class StepsScoreLayout(OverallLayout):
         form = super().rules(inputs)
         return f"Go through these steps in your mind:\n{disarm(self.steps)}\n\n{form}" if self.steps else form
 
-    def read(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
-        parsed = super().read(replace(reply, tokens=None) if self.sampled else reply, inputs)
+    def extract(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
+        parsed = super().extract(replace(reply, tokens=None) if self.sampled else reply, inputs)
         return replace(parsed, notes=()) if self.sampled else parsed
 
 

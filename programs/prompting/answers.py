@@ -7,36 +7,20 @@ guesses.
 
 from __future__ import annotations
 
-import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import accumulate
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
-
-import json_repair
 
 from ...signatures.values import Criterion, CriterionScore, Scale
 from ..models.transport import Reply, TokenChoice
 from .forms import Form
+from .json_answers import json_parts, lenient_json, unfenced
+from .stated import Stated, moved, stated_scores, stated_value
 
-#: Of JSON that has to be repaired: characters and levels of brackets.
-_LONGEST, _DEEPEST = 20_000, 8
 #: The share of probability on a scale's digits below which their expectation is not taken.
 LOWEST_MASS = 0.1
-NUMBER = r"(?P<number>[-+]?\d+(?:\.\d+)?)"
-#: What stands behind a number: the top of its scale or a percentage sign. Never the rest of a longer number ("4,5") or
-#: of a range ("3-4", "3 or 4").
-AFTER = r"""(?!\d|[.,]\d|e[-+]?\d|[ \t]*(?:[-–—]|\bto\b|\bor\b|\band\b)[ \t]*(?:an?\b[ \t]*)?\d|[ \t]*on\ a\ scale)
-    (?:["'*_`)\]}]*+\s*+(?:\(\s*+)?(?:/|\b(?:out\ )?of\b)\s*["'*_`(\[]*(?P<top>\d+))?(?P<percent>\s*%)?"""
-#: "Score: 4", "**Score**: 4", '"score": "4"', "overall rating = 4/5", "Score - 4 out of 5".
-LABELLED = re.compile(
-    rf"""(?<![\w-])(?:overall\W{{0,4}})?(?:score|rating)(?:\s*+\([^)\n]{{0,80}}\))?["'*_`]*\s*+(?:[:：=>–-]|is\b)[\s"'*_`(\[<]*+
-    {NUMBER}{AFTER}""",
-    re.IGNORECASE | re.VERBOSE,
-)
-BARE = re.compile(rf"""^(?:[^\w.+-]|_|[-+.](?!\d))*{NUMBER}{AFTER}[\W_]*$""", re.IGNORECASE | re.VERBOSE)
 EXPLANATION = re.compile(r"""(?:explanation|reason(?:ing)?|justification)["'*_`]*\s*[:=-]\s*["'*_`]*""", re.I)
 
 
@@ -48,6 +32,8 @@ class Read:
     repaired: bool = False
     problem: str | None = None
     notes: tuple[str, ...] = ()
+    final: bool = False
+    """Asking again would not help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +75,7 @@ def expectation(reply: Reply, start: int, scale: Scale) -> tuple[float, float]:
     """The mean score in [0, 100] over the one-digit numbers of `scale` at character `start`, and the share of
     probability on them. Surface forms of a digit (with or without a leading space) are added up. (NaN, 0) where the
     reply has no log-probabilities there or the number is not one digit."""
-    token = token_at(reply, start)
+    token = None if start < 0 else token_at(reply, start)
     if token is None or len(token.text.strip()) != 1 or re.match(r"\d|\.\d", reply.text[start + 1 :]):
         return math.nan, 0.0
     digits = [str(digit) for digit in range(int(scale.low), min(9, int(scale.high)) + 1)]
@@ -113,34 +99,23 @@ def share_of_words(reply: Reply, start: int | None, words: Sequence[str]) -> tup
 
 def read_overall(reply: Reply, scale: Scale, fits: Callable[[str], bool]) -> ReadScore:
     """The overall score of an answer. fits: whether an answer has the asked form and needs no repair."""
-    text = without_thoughts(reply.text)
+    text = reply.text
+    cut = " (cut off at the token limit)" if reply.finish == "length" else ""
     if not text.strip():
-        return ReadScore(problem="the answer is empty")
-    matches = list(LABELLED.finditer(text))
-    # One that ends the answer on a line of its own is the asked one; those inside the explanation before it may be
-    # copied from the prompt.
-    if matches and _alone(text, matches[-1]):
-        matches = [m for m in matches if _alone(text, m)]
-    bare = None if matches else BARE.match(text)
-    if bare:
-        matches = [bare]
-    if not matches:
-        cut = " (cut off at the token limit)" if reply.finish == "length" else ""
+        return ReadScore(problem=f"the answer is empty{cut}")
+    found = stated_scores(text)
+    if not found:
         return ReadScore(problem=f"no score in the answer{cut}: {_short(text)}")
-    if any(_cut(reply, m.end("number"), scale) for m in matches):
+    if any(_cut(reply, stated, scale) for stated in found):
         return ReadScore(problem=f"the score may be cut off at the token limit: {_short(text)}")
-    values = {_on_scale(m, scale) for m in matches}
-    if None in values:
-        return ReadScore(problem=f"the score {matches[0][0].split()[-1]} is outside {scale}: {_short(text)}")
-    if len(values) > 1:
-        return ReadScore(problem=f"{len(values)} different scores in one answer: {_short(text)}")
-    (value,) = values
-    assert value is not None
-    match = matches[0]
-    expected, mass = expectation(reply, match.start("number"), scale)
+    value, problem = _agreed(found, scale)
+    if problem:
+        return ReadScore(problem=f"{problem}: {_short(text)}")
+    first = found[0]
+    expected, mass = expectation(reply, first.digits[0], scale)
     if mass < LOWEST_MASS:
         expected = math.nan
-    return ReadScore(value, expected, mass, _explanation(text, match), not fits(text))
+    return ReadScore(value, expected, mass, _explanation(text, first), not fits(text))
 
 
 def read_criteria(
@@ -152,25 +127,86 @@ def read_criteria(
     if not text.strip():
         return Read({}, problem="the answer is empty")
     scores: dict[str, CriterionScore] = {}
-    for name, (start, end) in _sections(text, {c.name: c.name for c in criteria}).items():
-        segment = text[start:end]
-        match = LABELLED.search(segment) or BARE.match(segment)
-        value = _on_scale(match, scale) if match else None
-        if match is None or value is None or _cut(reply, start + match.end("number"), scale):
+    for name, (stated, why) in (_keyed(text, criteria) or _sectioned(text, criteria)).items():
+        value, problem = _agreed(stated, scale)
+        if problem or _cut(reply, stated[0], scale):
             continue
-        line = re.split(r"[\n}]", segment[match.end() :])[0]
-        if any(_on_scale(m, scale) != value for m in LABELLED.finditer(line)):
-            continue  # two different scores for one criterion
         if expected:
-            mean, mass = expectation(reply, start + match.start("number"), scale)
+            mean, mass = expectation(reply, stated[0].digits[0], scale)
             value = mean if mass >= LOWEST_MASS else value
-        scores[name] = CriterionScore(value, _explanation(segment, match) if explained else "")
+        scores[name] = CriterionScore(value, why if explained else "")
     missing = [c.name for c in criteria if c.name not in scores]
     if 2 * len(missing) > len(criteria):
         return Read({}, problem=f"no score for {', '.join(missing)}: {_short(text)}")
     # In the criteria's own order, so that equal answers give equal artifacts.
     ordered = {c.name: scores.get(c.name, CriterionScore(math.nan)) for c in criteria}
-    return Read({"criteria_scores": ordered}, bool(missing) or not form.fits(text, between=r"\s+"))
+    notes = (f"no score could be read for {', '.join(missing)}",) if missing else ()
+    return Read({"criteria_scores": ordered}, bool(missing) or not form.fits(text, between=r"\s+"), notes=notes)
+
+
+#: Labels of a score of the whole, which ends what is said of the last criterion.
+_OF_ALL = ("overall score", "overall rating", "overall")
+
+
+def _sectioned(text: str, criteria: Sequence[Criterion]) -> dict[str, tuple[list[Stated], str]]:
+    """What stands behind each criterion's name: the scores that are stated there, and the explanation."""
+    names = {c.name: c.name for c in criteria}
+    taken = {name.casefold() for name in names}
+    found = {}
+    for name, (start, end) in _sections(text, names | {a: a for a in _OF_ALL if a not in taken}).items():
+        segment = text[start:end]
+        stated = stated_scores(segment) if name in names else []
+        if stated:
+            why = _explanation(segment, stated[0])
+            found[name] = ([moved(one, start) for one in stated], why)
+    return found
+
+
+def _keyed(text: str, criteria: Sequence[Criterion]) -> dict[str, tuple[list[Stated], str]]:
+    """The same of an answer in JSON: {"Tone": 4}, {"Tone": {"score": 4, "explanation": …}}, or a list of objects with
+    names; empty for another answer."""
+    names = {_key(c.name): c.name for c in criteria}
+    found: dict[str, tuple[list[Stated], str]] = {}
+    for key, value in (pair for part in json_parts(text) for pair in _pairs(part)):
+        name = names.get(_key(key))
+        if name is not None and name not in found:
+            stated = stated_value(value)
+            told = (value.get(label) for label in _WHY) if isinstance(value, dict) else ()
+            why = next((words for words in told if isinstance(words, str)), "")
+            found[name] = ([replace(stated, digits=_place(text, key, stated))], " ".join(why.split()))
+    return found
+
+
+#: Keys of an explanation, and of a criterion's name in a list.
+_WHY, _NAME = ("explanation", "reason", "reasoning", "justification"), ("name", "criterion", "aspect")
+
+
+def _key(name: str) -> str:
+    return re.sub(r"[\s_-]+", " ", name).strip().casefold()
+
+
+def _pairs(data: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
+    """Names with what stands under them, the outermost first."""
+    if isinstance(data, list):
+        for entry in data:
+            named = next((entry[key] for key in _NAME if key in entry), None) if isinstance(entry, dict) else None
+            if isinstance(named, str):
+                yield named, entry
+    elif isinstance(data, dict):
+        yield from data.items()
+        for value in data.values() if depth < 2 else ():
+            yield from _pairs(value, depth + 1)
+
+
+def _place(text: str, key: str, stated: Stated) -> tuple[int, int]:
+    """Where the number under a key stands in JSON; (-1, -1) where that cannot be told."""
+    begins = re.search(rf'"{re.escape(key)}"\s*:', text)
+    if begins is None or not stated.words:
+        return -1, -1
+    number = rf"\s*\"?({re.escape(stated.words)})(?![\w.])"
+    direct = re.compile(number).match(text, begins.end())
+    inner = direct or re.compile(rf'"(?:score|rating|value)"\s*:{number}').search(text, begins.end())
+    return inner.span(1) if inner else (-1, -1)
 
 
 def read_reasons(text: str, criteria: Sequence[Criterion]) -> dict[str, str]:
@@ -185,7 +221,9 @@ def _sections(text: str, labels: Mapping[str, str]) -> dict[str, tuple[int, int]
     places = []
     for key, label in labels.items():
         spaced = r"[\s_-]+".join(map(re.escape, re.split(r"[\s_-]+", label)))
-        pattern = rf"^(?:[^\w\n]|[\d_])*{spaced}[\"'*_`]*+\s*+[:={{-]"
+        pattern = (
+            rf"^(?:[^\w\n]|[\d_])*{spaced}[\"'*_`]*+(?:\s*+[:：={{-]|(?<=[*_])[ \t]*+$)|^#+[ \t]*+{spaced}[ \t]*+$"
+        )
         if match := re.search(pattern, text, re.IGNORECASE | re.MULTILINE):
             places.append((match.start(), match.end(), key))
     places.sort()
@@ -232,54 +270,53 @@ def read_criteria_list(text: str, *, most: int = 10) -> list[Drawn]:
     return list(kept.values())[:most]
 
 
-def unfenced(text: str) -> str:
-    """A text without a code fence around it."""
-    text = text.strip()
-    if opening := re.match(r"```\w*\s*", text):
-        text = text[opening.end() :]
-    return text.removesuffix("```").rstrip()
-
-
-def lenient_json(text: str) -> Any:
-    """JSON as far as it can be made out, None where it cannot. Repair takes time that grows faster than its input, most
-    of all with the depth of what is left open: answers that are far longer or deeper than any list are not repaired."""
-    try:
-        return json.JSONDecoder().raw_decode(text)[0]
-    except (ValueError, RecursionError):
-        pass
-    text = text[:_LONGEST]
-    depth = accumulate(1 if sign in "{[(" else -1 for sign in re.findall(r"[][{}()]", text))
-    if max(depth, default=0) > _DEEPEST:
-        return None
-    try:
-        return json_repair.loads(text)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _alone(text: str, match: re.Match[str]) -> bool:
-    """Whether a match has its line to itself, marks such as `**` left aside."""
-    before, after = text[: match.start()].rpartition("\n")[2], text[match.end() :].partition("\n")[0]
-    return not re.search(r"\w", before + after)
-
-
-def _on_scale(match: re.Match[str], scale: Scale) -> float | None:
-    """A matched number in [0, 100]; None off the scale, or where it is said to be of another one ("8/10" on 1..5)."""
-    value = float(match["number"])
-    other = match["top"] is not None and float(match["top"]) != scale.high
-    if other or (match["percent"] and scale.high != 100) or not scale.low <= value <= scale.high:
+def _on_scale(stated: Stated, scale: Scale) -> float | None:
+    """A stated number in [0, 100]; None off the scale, where it is said to be of another one ("8/10" on 1..5), and for
+    a fraction that may be a share ("0.8" on 0..100)."""
+    value = stated.number
+    other = stated.top is not None and stated.top != scale.high
+    share = scale.low <= 0 and scale.high >= 10 and 0 < value <= 1 and "." in stated.words
+    if other or share or (stated.percent and scale.high != 100) or not scale.low <= value <= scale.high:
         return None
     return scale.to_percent(value)
 
 
-def _cut(reply: Reply, end: int, scale: Scale) -> bool:
+def _agreed(found: Sequence[Stated], scale: Scale) -> tuple[float, str]:
+    """The one score in [0, 100] of several statements, or NaN and the problem."""
+    unread = next((stated for stated in found if math.isnan(stated.number)), None)
+    if unread is not None:
+        return math.nan, f"the score cannot be read: {_short(unread.words, 40)}"
+    values = {_on_scale(stated, scale) for stated in found}
+    if None in values:
+        return math.nan, _misfit(next(stated for stated in found if _on_scale(stated, scale) is None), scale)
+    if len(values) > 1:
+        return math.nan, f"{len(values)} different scores in one answer"
+    (value,) = values
+    assert value is not None
+    return value, ""
+
+
+def _misfit(stated: Stated, scale: Scale) -> str:
+    """Why a number is no score of the scale."""
+    if stated.top is not None and stated.top != scale.high:
+        return f"the score {stated.words} of {stated.top:g} is of another scale than {scale}"
+    if stated.percent and scale.high != 100:
+        return f"the score {stated.words}% is of another scale than {scale}"
+    if not scale.low <= stated.number <= scale.high:
+        return f"the score {stated.words} is outside {scale}"
+    return f"the score {stated.words} may be a share of 1 or one on {scale}"
+
+
+def _cut(reply: Reply, stated: Stated, scale: Scale) -> bool:
     """Whether a number may lack its last digits: "Score: 8" at the token limit can be the start of 85."""
-    return reply.finish == "length" and scale.high >= 10 and end == len(reply.text)
+    return reply.finish == "length" and scale.high >= 10 and stated.digits[1] == len(reply.text)
 
 
-def _explanation(text: str, score: re.Match[str]) -> str:
+def _explanation(text: str, score: Stated) -> str:
     """The explanation of an answer: behind its label, before or after the score."""
-    before, after = text[: score.start()], text[score.end() :]
+    if score.explanation is not None:
+        return score.explanation
+    before, after = text[: score.start], text[score.end :]
     label = EXPLANATION.search(before)
     if label:
         words = before[label.end() :]
@@ -288,14 +325,6 @@ def _explanation(text: str, score: re.Match[str]) -> str:
     else:
         words = before if re.search(r"\w{3}", before) else after
     return " ".join(words.split()).rstrip(" \"'*_`{}[],:|-").lstrip(" \"'*_`{}[],:|/-")
-
-
-def without_thoughts(text: str) -> str:
-    """A reasoning model's visible thoughts blanked out, at the same length, so that places in the text still hold."""
-    end = text.rfind("</think>") + len("</think>") if "</think>" in text else 0
-    opened = text.find("<think>", end)  # thoughts that never end
-    stop = len(text) if opened < 0 else opened
-    return " " * end + text[end:stop] + " " * (len(text) - stop)
 
 
 def _short(text: str, most: int = 120) -> str:

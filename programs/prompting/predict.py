@@ -152,6 +152,8 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
             reply = await lm.complete(Request(messages, **shape), meter=used.append, readable=readable)
             raw.append(reply.text)
             self._tell(reply.text, reads[-1])
+            if reads[-1].final:
+                raise Unreadable(str(reads[-1].problem), tuple(raw), sum(used, Usage()))
             return reads[-1]
 
         read = await asked(messages)

@@ -12,7 +12,7 @@ from judgesmith.programs.comparing.synthesis import (
     WRITINGS,
     ReferenceWriter,
     Target,
-    bare,
+    WritingLayout,
     fault_of,
     length_guide,
     word_count,
@@ -111,7 +111,7 @@ def test_length_comes_from_the_target_the_family_or_the_source() -> None:
     table(__file__, "synthesis_cases"),
 )
 def test_what_wraps_a_text_is_taken_off(text: str, kept: str) -> None:
-    assert bare(text) == kept
+    assert WritingLayout().read(Reply(text), {}).values == {"output": kept}
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from judgesmith.programs.models.transport import Reply, Request, Unanswered
-from judgesmith.programs.pointwise.geval import LONGEST_STEPS, GEval, numbered
+from judgesmith.programs.pointwise.geval import LONGEST_STEPS, GEval, StepsLayout
 from judgesmith.signatures.values import Scale
 
 STEPS = "1. Read the source.\n2. Look for errors."
@@ -87,4 +87,5 @@ def test_without_steps_it_still_scores_and_says_so(scripted: Any, with_digits: C
     ],
 )
 def test_steps_are_read_out_of_what_models_write(text: str, steps: str) -> None:
-    assert numbered(text) == steps
+    read = StepsLayout("steps", "Answer with steps.", tokens=9).read(Reply(text), {})
+    assert read.values == {"steps": steps}

@@ -353,7 +353,6 @@ def test_the_asked_form_is_always_read_and_never_marked(words: str, digit: int) 
 
 def test_visible_thoughts_of_a_reasoning_model_are_no_scores() -> None:
     text = "<think>Score: 2 at first, or Score: 3.</think>\nExplanation: Fine.\nScore: 4"
-    found = read_overall(Reply(text), FIVE, lambda _: False)
+    found = OverallLayout("before", "expected").read(Reply(text), {})
     assert found.problem is None
-    assert found.said == pytest.approx(75.0)  # (4 - 1) / (5 - 1)
-    assert "first" not in found.explanation
+    assert found.values == {"score": pytest.approx(75.0), "explanation": "Fine."}  # (4 - 1) / (5 - 1)

@@ -60,8 +60,8 @@ class MarkedLayout(AnnotationLayout):
             "line ::= [^\\n]{2,240}"
         )
 
-    def read(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
-        parsed = super().read(reply, inputs)
+    def extract(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
+        parsed = super().extract(reply, inputs)
         return parsed if parsed.problem else replace(parsed, values=parsed.values | {"score": parsed.values["percent"]})
 
     def max_tokens(self, inputs: Mapping[str, Any]) -> int:

@@ -1,0 +1,86 @@
+"""Answers in JSON, also broken JSON: the whole of an answer, what stands in a code fence, or what begins on a line of
+its own, also where JSON is wrapped into a string once more."""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import accumulate
+from typing import Any
+
+import json_repair
+
+#: Of JSON that has to be repaired: characters and levels of brackets.
+_LONGEST, _DEEPEST = 20_000, 8
+_FENCED = re.compile(r"```(?:json)?[ \t]*\n(.*?)(?:\n[ \t]*```|\Z)", re.DOTALL | re.IGNORECASE)
+_OPENED = re.compile(r"^[ \t]*+(?=[{\[])", re.MULTILINE)
+#: Objects of one answer that are looked at.
+_MOST = 8
+
+
+def json_parts(text: str) -> list[Any]:
+    """The objects and lists that an answer consists of; empty for an answer that is no JSON."""
+    body = text.strip()
+    if body[:1] == '"':
+        body = _unquoted(body)
+    if body[:1] not in ("{", "["):
+        if "{" not in text and "[" not in text:
+            return []
+        if fenced := _FENCED.search(text):
+            body = fenced[1].strip()
+        elif opened := _OPENED.search(text):
+            body = text[opened.end() :]
+    parts: list[Any] = []
+    while body[:1] in ("{", "[") and len(parts) < _MOST:
+        try:
+            part, end = json.JSONDecoder().raw_decode(body)
+        except (ValueError, RecursionError):
+            part, end = (None if parts else lenient_json(body)), len(body)
+        parts += [] if part is None else [part]
+        following = _OPENED.search(body, end)
+        body = body[following.end() :] if following else ""
+    return [unwrapped(part) for part in parts]
+
+
+def unwrapped(value: Any) -> Any:
+    """A value, or the object or list that it is written of as a string."""
+    if not isinstance(value, str) or value.strip()[:1] not in ("{", "["):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+
+
+def _unquoted(body: str) -> str:
+    """JSON that stands in a string as a whole."""
+    try:
+        held = json.loads(body)
+    except (ValueError, RecursionError):
+        return body
+    return held.strip() if isinstance(held, str) else body
+
+
+def unfenced(text: str) -> str:
+    """A text without a code fence around it."""
+    text = text.strip()
+    if opening := re.match(r"```\w*\s*", text):
+        text = text[opening.end() :]
+    return text.removesuffix("```").rstrip()
+
+
+def lenient_json(text: str) -> Any:
+    """JSON as far as it can be made out, None where it cannot. Repair takes time that grows faster than its input, most
+    of all with the depth of what is left open: answers that are far longer or deeper than any list are not repaired."""
+    try:
+        return json.JSONDecoder().raw_decode(text)[0]
+    except (ValueError, RecursionError):
+        pass
+    text = text[:_LONGEST]
+    depth = accumulate(1 if sign in "{[(" else -1 for sign in re.findall(r"[][{}()]", text))
+    if max(depth, default=0) > _DEEPEST:
+        return None
+    try:
+        return json_repair.loads(text)
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,284 @@
+"""Where an answer states its score: on a labelled line, in JSON, in a box, or as all that it says.
+
+The labelled line is the verdict. A number that is mentioned inside a sentence ("a rash rating: 20 would be wrong") is
+none, and where the line of the verdict cannot be read, nothing else in the answer is taken in its place.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .json_answers import json_parts, unwrapped
+
+_ONES = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+_TEENS = (
+    *("ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen"),
+    *("eighteen", "nineteen"),
+)
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_WORDS = {word: number for number, word in enumerate(("zero", *_ONES, *_TEENS))}
+_WORDS |= {word: 10 * number for number, word in enumerate(_TENS, 2)} | {"a hundred": 100, "one hundred": 100}
+#: Single signs that are a number: raised, lowered, in circles, Chinese.
+_SIGNS = "²³¹⁰⁴-⁹₀-₉①-⑳❶-❿➀-➓㊀-㊉〇一二三四五六七八九十"
+_NUMBER = rf"""(?P<number>[-+]?\d+(?:\.\d+)?(?:\ufe0f?\u20e3)?|[{_SIGNS}]
+    |(?:one|a)\ hundred\b|(?:{"|".join(_TENS)})(?:[-\ ](?:{"|".join(_ONES)}))?\b|(?:{"|".join(_WORDS)})\b)"""
+#: Marks around a number, those of LaTeX and of boxes among them.
+_BEFORE = r"""(?:[^\S\n]|["'“”„*_`(\[{$]|\\[(\[]|\\+(?:boxed|text|mathbf)\s?\{)*+"""
+_AFTER = r"""(?:["'”*_`)\]}$]|\\[)\]])*+"""
+#: A number with what belongs to it: the top of its scale, a percentage sign, a unit, a closing tag. Never the beginning
+#: of a longer number ("4,5", "8 0", "1_00"), of a range, or of a bound ("80+").
+_VALUE = rf"""{_BEFORE}{_NUMBER}
+    (?![\w½]|[.,:]\d|[^\S\n]\d|[^\S\n]*on\ a\ scale)
+    (?![^\S\n]*(?:[-–—~]|\bto\b|\bor\b|\band\b)[^\S\n]*(?:an?\b[^\S\n]*)?\d)
+    {_AFTER}(?:[^\S\n]*+\(?(?:/|\b(?:out\ of|of|von|sur|de|su|van|av|из)\b)\s*["'*_`(\[]*
+        (?P<top>\d+(?:\.0+)?)(?![\w.,]\d))?
+    (?:[^\S\n]*(?P<percent>[%％]))?{_AFTER}
+    (?:[^\S\n]*(?:points?|pts|stars?|marks?|Punkte|分|点|점)(?!\w))?(?:[^\S\n]*/?>|</[\w:]{{1,20}}>)?{_AFTER}"""
+#: What may follow a value on its line: nothing but marks; or the next sentence.
+_ENDS = r"(?=(?:[^\w\n+~^=<±≈≤≥°?\u202a-\u202e%％-]|_(?!\w)|[ \t]-)*(?:\n|\Z))"
+_BEGUN = r"(?:because|since|as\ it|explanation:|reason(?:ing)?:|why:)"
+_GOES_ON = rf"(?=[\s]*(?:[,;:(|–—}}]|-[ \t]|[.!。](?:\s|\Z)|[ \t]{_BEGUN}(?!\w))(?![ \t]*\d))"
+_COMPLETE = re.compile(rf"{_VALUE}(?:(?P<ends>{_ENDS})|{_GOES_ON})", re.IGNORECASE | re.VERBOSE)
+_ALL = re.compile(rf"\A(?:[^\w.+<>~=±≈≤≥$\\-]|_|[-+.](?!\d))*+{_VALUE}{_ENDS}\W*\Z", re.IGNORECASE | re.VERBOSE)
+
+_NAMES = r"score|rating"
+#: Other words for it: looked for only where the asked ones are not there.
+_OTHERS = (
+    r"final\ answer|answer|verdict|grade|overall|评分|得分|分数|評分|スコア|評価|点数|점수|평점|bewertung|note|"
+    r"punktzahl|puntuación|puntaje|calificación|pontuação|nota|punteggio|voto|valutazione|оценка|балл|ocena|beoordeling|cijfer|"
+    r"betyg|karakter|puan|الدرجة|التقييم|अंक|स्कोर"
+)
+_SEPARATOR = r"""(?:\s*+\([^)\n]{0,80}\))?["'*_`]*\s*+(?P<sign>[:：=>–-]|is\b|\bvalue\s?=)"""
+
+
+def _label(names: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w-])(?:{names}){_SEPARATOR}", re.IGNORECASE | re.VERBOSE)
+
+
+_LABEL, _OTHER_LABEL = _label(_NAMES), _label(_OTHERS)
+#: A label that has its line to itself, as a heading does; the number stands on the next one.
+_HEADING = re.compile(
+    rf"^[^\w\n]*+(?:(?:overall|final|total)[ ])?(?:{_NAMES})[^\w\n]*$\n\s*+(?=\S)", re.IGNORECASE | re.MULTILINE
+)
+#: What may stand before a label that begins its line, or its sentence.
+_OWN = r"(?:(?:the|my|your|overall|final|total|average)\W{1,4}){0,3}\Z"
+_BEGINS_LINE = re.compile(rf"\A(?:[^\w\n]|_)*+(?:\d{{1,2}}[.)](?:[^\w\n]|_)*+)?{_OWN}", re.IGNORECASE)
+_NAMED = re.compile(r"\b(?:the|my|your)\b", re.IGNORECASE)
+_BEGINS_SENTENCE = re.compile(
+    rf"""[.!?;:|,}}>)\]。！？；：，]["'”*_`)\]]*+[\s"'“*_`({{\[<#>\\–-]*+{_OWN}""", re.IGNORECASE
+)
+#: Before a label that is some aspect's, "Fluency score: 4"; none of what is put off, or somebody else's.
+_OF_ASPECT = re.compile(r"\A(?:[^\w\n]|_)*+(?P<words>[^\W\d_][\w-]*(?:[ ][\w&-]+){0,3})[ ]\Z")
+_NOT_OWN = re.compile(
+    r"\b(?:an?|no|not|first|second|one|another|other|this|that|some|any|lower|higher|better|worse|initial|previous|draft|"
+    r"rash|early|human|people|person|reader|user|expert|average|reference|typical|careless|low|high|old|possible)\b",
+    re.IGNORECASE,
+)
+_BOX = re.compile(rf"(?:(?<![\\{{])\\{{1,4}}boxed\s?\{{|(?<!\[)\[\[){_VALUE}", re.IGNORECASE | re.VERBOSE)
+_GIVEN = re.compile(
+    rf"""(?:\A|[.!?:\n])[ "'*_`]{{0,9}}I(?P<would>['’]d|\ would)?\s(?:rate|score|grade|give|assign|award)\s
+    (?:it|this|the\ \w+)(?:\ (?:output|text|summary|answer|response|reply|one))?(?:\ (?:an?|as|with|at))?
+    (?:\ (?:score|rating|grade)\ of)?[ ]{_VALUE}(?:{_ENDS}|{_GOES_ON})""",
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """A score as an answer states it. number: NaN where it cannot be read. start, end: its place in the answer, from
+    label to last mark; digits: where its number begins and ends, (-1, -1) where that is not known. top: the top of the
+    scale that it names. explanation: the one that stands with it, where the answer is JSON."""
+
+    number: float
+    start: int = 0
+    end: int = 0
+    digits: tuple[int, int] = (-1, -1)
+    top: float | None = None
+    percent: bool = False
+    explanation: str | None = None
+    words: str = ""
+    """The number as it stands there."""
+
+
+def moved(stated: Stated, by: int) -> Stated:
+    """The same, of a text that begins `by` characters earlier."""
+    begin, end = stated.digits
+    digits = (begin + by, end + by) if begin >= 0 else stated.digits
+    return replace(stated, start=stated.start + by, end=stated.end + by, digits=digits)
+
+
+@dataclass(frozen=True, slots=True)
+class _Mention:
+    """A label with what stands behind it. rank: 0 a line of its own, 1 at the beginning of a line, 2 of a sentence."""
+
+    stated: Stated
+    rank: int
+
+
+def stated_scores(text: str) -> list[Stated]:
+    """The scores that an answer states, all of equal standing; one of them with NaN where a verdict is there and cannot
+    be read. Empty where there is none."""
+    if held := _in_json(text):
+        return held
+    named = _mentions(text, _LABEL)
+    found = _highest(named)
+    boxed = [_stated(match, match.start()) for match in _BOX.finditer(text)]
+    if boxed and (not found or found[0].number != boxed[-1].number):
+        found = [*found, *boxed]
+    if found:
+        return found
+    if others := _highest([mention for mention in _mentions(text, _OTHER_LABEL) if mention.rank < 2]):
+        return [stated for stated in others if not math.isnan(stated.number)]
+    if whole := _ALL.match(text):
+        return [_stated(whole, 0)]
+    if aspect := [_of_aspect(text, match) for match in _LABEL.finditer(text)]:
+        return [stated for stated in aspect if stated is not None]
+    given = (match for match in _GIVEN.finditer(text) if match["top"] or not match["would"])
+    return [_stated(match, match.start()) for match in given]
+
+
+def _highest(mentions: Sequence[_Mention]) -> list[Stated]:
+    rank = min((mention.rank for mention in mentions), default=0)
+    return [mention.stated for mention in mentions if mention.rank == rank]
+
+
+def _mentions(text: str, label: re.Pattern[str]) -> list[_Mention]:
+    """The labels that begin a line or a sentence, each with its number."""
+    found = []
+    for match in label.finditer(text):
+        before = _line_before(text, match.start())
+        tag = before.endswith("<")
+        if (match["sign"] == ">" or "=" in match["sign"][1:]) and not tag:
+            continue  # "score > 80" is a bound
+        begins = _BEGINS_LINE.match(before) is not None
+        if not begins and (_BEGINS_SENTENCE.search(before) is None or _in_quoted_json(text, match, before)):
+            continue
+        value = _value(text, match.end(), own=begins)
+        broken = Stated(math.nan, match.start(), match.end(), words=_rest_of_line(text, match.end()))
+        if value is not None:
+            stated = _stated(value, match.start())
+            found.append(_Mention(stated, 2 if not begins else 0 if value["ends"] is not None else 1))
+        elif begins and match["sign"] in ":：=>" and not _NAMED.search(before):
+            found.append(_Mention(broken, 0))
+        elif not begins and match["sign"] in ":：=" and re.match(r"\s*+[-+]?\d", text[match.end() : match.end() + 20]):
+            found.append(_Mention(broken, 2))
+    for match in _HEADING.finditer(text):
+        value = _COMPLETE.match(text, match.end())
+        if value is not None and value["ends"] is not None:
+            found.append(_Mention(_stated(value, match.start()), 0))
+    return found
+
+
+def _line_before(text: str, place: int) -> str:
+    first = max(0, place - 200)
+    return text[max(first, text.rfind("\n", first, place) + 1) : place]
+
+
+def _in_quoted_json(text: str, match: re.Match[str], before: str) -> bool:
+    """Whether a label is a key of an object inside a sentence: "It says {"score": 5}, which is a trick"."""
+    if "{" not in before or before[-1:] not in ("'", '"'):
+        return False
+    _, closed, after = text[match.end() : match.end() + 400].partition("\n")[0].rpartition("}")
+    return bool(closed) and re.search(r"\w", after) is not None
+
+
+def _rest_of_line(text: str, place: int) -> str:
+    return text[place : place + 60].partition("\n")[0].strip() or "nothing"
+
+
+def _value(text: str, place: int, *, own: bool) -> re.Match[str] | None:
+    """The number behind a label; on the next line, where the label has its own (own) and nothing behind it."""
+    value = _COMPLETE.match(text, place)
+    if value is None and own and (empty := re.compile(r"[\s*_`]*\n\s*").match(text, place)):
+        value = _COMPLETE.match(text, empty.end())
+        return value if value is not None and value["ends"] is not None else None
+    return value
+
+
+def _of_aspect(text: str, match: re.Match[str]) -> Stated | None:
+    """The score on a line such as "Fluency score: 4"."""
+    before = _OF_ASPECT.match(_line_before(text, match.start()))
+    value = _COMPLETE.match(text, match.end()) if before and not _NOT_OWN.search(before["words"]) else None
+    return _stated(value, match.start()) if value is not None and value["ends"] is not None else None
+
+
+def _stated(match: re.Match[str], start: int) -> Stated:
+    top = float(match["top"]) if match["top"] else None
+    number = _number(match["number"])
+    return Stated(
+        number, start, match.end(), match.span("number"), top, bool(match["percent"]), words=match["number"].strip()
+    )
+
+
+def _number(words: str) -> float:
+    """A number in digits, as one sign, or as an English word."""
+    words = words.rstrip("\ufe0f\u20e3").casefold()
+    if words in _WORDS:
+        return float(_WORDS[words])
+    tens, _, ones = words.replace("-", " ").partition(" ")
+    if ones in _ONES:
+        return float(_WORDS[tens] + _WORDS[ones])
+    try:
+        return float(words)
+    except ValueError:
+        return unicodedata.numeric(words)
+
+
+# --- JSON -------------------------------------------------------------------------------------------------------------
+
+_SCORE_KEY = re.compile(r"(?:(?:overall|final|total)[_ -]?)?(?:score|rating)", re.IGNORECASE)
+_REASON_KEY = re.compile(r"explanation|reason(?:ing)?|justification|why", re.IGNORECASE)
+#: Keys under which a score's own object holds its number.
+_INNER = ("value", "score", "rating", "number")
+_DEEPEST = 6
+
+
+def _in_json(text: str) -> list[Stated]:
+    """The scores of an answer in JSON; empty for another answer, and for JSON without a score."""
+    found = [stated for data in json_parts(text) for stated in _scores(data, 0)]
+    placed = [_stated(value, match.start()) for match in _LABEL.finditer(text) if (value := _value_behind(text, match))]
+    for place, stated in enumerate(found):
+        there = next((other for other in placed if other.number == stated.number), None)
+        if there is not None:
+            found[place] = replace(there, explanation=stated.explanation)
+    return found if len(found) < 2 or len({stated.number for stated in found}) > 1 else found[:1]
+
+
+def _value_behind(text: str, label: re.Match[str]) -> re.Match[str] | None:
+    return _COMPLETE.match(text, label.end()) if label["sign"] == ":" else None
+
+
+def _scores(data: Any, depth: int) -> Iterator[Stated]:
+    """The scores under keys that name them, from the outside in."""
+    if depth > _DEEPEST:
+        return
+    if isinstance(data, list):
+        for entry in data:
+            yield from _scores(entry, depth + 1)
+    if not isinstance(data, dict):
+        return
+    keyed = [value for key, value in data.items() if _SCORE_KEY.fullmatch(key)]
+    reasons = [value for key, value in data.items() if _REASON_KEY.fullmatch(key) and isinstance(value, str)]
+    for value in keyed:
+        yield replace(stated_value(value), explanation=" ".join(reasons[0].split()) if reasons else None)
+    if not keyed:
+        for value in data.values():
+            yield from _scores(unwrapped(value), depth + 1)
+
+
+def stated_value(value: Any) -> Stated:
+    """A score that is the value of a key: a number, a text such as "4/5", or an object around one of them."""
+    if isinstance(value, dict):
+        held = [value[key] for key in _INNER if key in value]
+        value = held[0] if len(held) == 1 else None
+    if type(value) in (int, float):
+        return Stated(float(value), words=str(value))
+    match = _ALL.match(value.strip()) if isinstance(value, str) else None
+    if match is None:
+        return Stated(math.nan, words=str(value)[:60])
+    return replace(_stated(match, 0), end=0, digits=(-1, -1))
