@@ -22,9 +22,9 @@ class JudgeMetric:
     """`judge.metric(…)`: metric(example, prediction) is a float in [0, 1], a bool while an optimizer bootstraps (trace
     is given), and a `dspy.Prediction` with score and feedback where GEPA asks (pred_name is given).
 
-    fields: role -> field of the example or of the prediction. threshold: what passes while bootstrapping, in [0, 1];
-    None: what the judge passes, or the middle of its scale. failed: what a row without a score counts, see
-    `Judge.metric`. Attributes: calls, failures (the reasons).
+    fields: role -> field of the example or of the prediction; the output is the prediction's alone. threshold: what
+    passes while bootstrapping, in [0, 1]; None: what the judge passes, or the middle of its scale. failed: what a row
+    without a score counts, see `Judge.metric`. Attributes: calls, failures (the reasons).
     """
 
     def __init__(self, judge: Judge, fields: Mapping[str, str | None], threshold: float | None, failed: Failed) -> None:
@@ -40,8 +40,7 @@ class JudgeMetric:
         self, example: Any, prediction: Any, trace: Any = None, pred_name: str | None = None, pred_trace: Any = None
     ) -> Any:
         """See the class. Raises NoScoreError where `failed` says so, OptionError for a field that is not there."""
-        texts = {role: self._text(role, name, example, prediction) for role, name in self.fields.items()}
-        verdict = self.judge.score(**texts)
+        verdict = self._verdict(example, prediction)
         score = self._counted(verdict)
         if pred_name is not None:
             return dspy.Prediction(score=score, feedback=self._feedback(verdict))
@@ -53,13 +52,28 @@ class JudgeMetric:
             return verdict.passed
         return score >= (0.5 if self.threshold is None else self.threshold)
 
+    def _verdict(self, example: Any, prediction: Any) -> Verdict:
+        """The judge's verdict on a prediction; one without a score where there is no output and `failed` is a number.
+        What is judged is the prediction's alone: the example has the gold answer under the same name."""
+        name = self.fields["output"]
+        if name not in prediction.keys() or prediction[name] is None:  # noqa: SIM118  # a Prediction is no dict
+            held = ", ".join(prediction.keys()) or "nothing"
+            missing = f"the prediction has no {name!r} for the output; it has {held}"
+            if isinstance(self.failed, str):
+                raise OptionError(
+                    f"{missing}. Name its field with metric(output=…), or say what such a row counts: failed=0"
+                )
+            return Verdict.failed(missing)
+        texts = {role: self._text(role, named, example, prediction) for role, named in self.fields.items()}
+        return self.judge.score(**texts)
+
     def _text(self, role: str, name: str | None, example: Any, prediction: Any) -> Any:
         if name is None:
             inputs = list(example.inputs().keys()) if role == "source" and hasattr(example, "inputs") else []
             if len(inputs) > 1:
                 raise OptionError(f"the example has the inputs {', '.join(inputs)}; name one with metric(source=…)")
             return example[inputs[0]] if inputs else None
-        sides = (prediction, example) if role in ("output", "context") else (example, prediction)
+        sides = {"output": (prediction,), "context": (prediction, example)}.get(role, (example, prediction))
         held = next((side for side in sides if name in side.keys()), None)  # noqa: SIM118  # an Example is no dict
         if held is None:
             known = ", ".join(dict.fromkeys(key for side in sides for key in side.keys()))  # noqa: SIM118
@@ -70,7 +84,7 @@ class JudgeMetric:
         with self._lock:
             self.calls += 1
             if verdict.failure is None:
-                score = min(1.0, max(0.0, self.judge.scale.to_percent(verdict.score) / 100))
+                score = float(min(1.0, max(0.0, self.judge.scale.to_percent(verdict.score) / 100)))
                 self._sum += score
                 return score
             self.failures.append(verdict.failure)

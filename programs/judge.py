@@ -555,10 +555,11 @@ class Judge(Quiet):
         """This judge as a metric for DSPy: `dspy.Evaluate(devset=…, metric=judge.metric(output="answer"))`, and for its
         optimizers; see `JudgeMetric`.
 
-        output, source, context, reference: the fields of the program's examples and predictions that hold them. source:
-        by default the example's only input. threshold: from which score (0 to 1) on an answer may become a
-        demonstration. failed: what a failed call counts: the mean of the scores so far, which neither helps nor harms
-        ("mean"), a number, or an error that DSPy counts as one of its own ("raise").
+        output: the field of the program's prediction that is judged. source, context, reference: the fields of its
+        examples and predictions that hold them. source: by default the example's only input. threshold: from which
+        score (0 to 1) on an answer may become a demonstration. failed: what a failed call counts: the mean of the
+        scores so far, which neither helps nor harms ("mean"), a number, or an error that DSPy counts as one of its own
+        ("raise"). A prediction without the output counts that number, and is an error without one.
         """
         more = {role: name for role, name in (("context", context), ("reference", reference)) if name}
         return JudgeMetric(self, {"source": source, "output": output} | more, threshold, failed)

@@ -1,11 +1,16 @@
 """Agreement of a whole set as a metric that DSPy averages over rows."""
 
+import copy
+import json
 import math
+import pickle
 import statistics
 from typing import Any
 
 import dspy
+import orjson
 import pytest
+from dspy.teleprompt.simba_utils import recursive_mask
 
 import judgesmith as js
 from judgesmith.errors import OptionError
@@ -66,6 +71,15 @@ def test_single_rows_have_a_score_a_yes_or_no_and_feedback() -> None:
     assert sum(answers) / 2 == statistics.mean(map(float, answers))  # of one row, whose agreement there is not
     told = metric(ROWS[0], dspy.Prediction(score=4), None, "rate", None)
     assert (told.score, told.feedback) == (0.25, "People gave this output 1, the judge 4.")
+
+
+def test_a_row_s_score_is_a_plain_number_in_what_dspy_writes() -> None:
+    score = js.Agreement("q", scale=(1, 5))(ROWS[0], dspy.Prediction(score=2))
+    assert recursive_mask({"worse_reward_value": score}) == {"worse_reward_value": 0.75}
+    assert orjson.dumps([score]) == json.dumps([score]).encode().replace(b" ", b"") == b"[0.75]"
+    assert (f"{score}", f"{score:.1f}", repr(score), hash(score)) == ("0.75", "0.8", "0.75", hash(0.75))
+    for again in (pickle.loads(pickle.dumps(score)), copy.copy(score)):
+        assert again == 0.75 == score
 
 
 def row(score: float, group: str, output: str = "A text.") -> dspy.Example:

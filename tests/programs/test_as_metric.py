@@ -48,13 +48,27 @@ def test_a_failed_call_is_no_bad_answer() -> None:
 
 def test_what_cannot_be_is_said() -> None:
     judge = judged("Explanation: x\nScore: 75")
-    with pytest.raises(
-        OptionError, match="neither example nor prediction has 'reply' for the output; there are answer"
-    ):
+    with pytest.raises(OptionError, match="the prediction has no 'reply' for the output; it has answer, notes"):
         judge.metric(output="reply")(ROW, SAID)
+    with pytest.raises(OptionError, match="neither example nor prediction has 'paper' for the reference"):
+        judge.metric(output="answer", reference="paper")(ROW, SAID)
     two = dspy.Example(question="Why?", hint="none").with_inputs("question", "hint")
     with pytest.raises(OptionError, match="the inputs question, hint; name one"):
         judge.metric(output="answer")(two, SAID)
     for wrong in ({"threshold": 3}, {"failed": "skip"}):
         with pytest.raises(OptionError, match="between 0 and 1"):
             judge.metric(output="answer", **wrong)
+
+
+@pytest.mark.parametrize("said", [dspy.Prediction(), dspy.Prediction(reply="Poor."), dspy.Prediction(answer=None)])
+def test_what_is_judged_is_the_prediction_s_and_never_the_gold_answer(said: dspy.Prediction) -> None:
+    gold = dspy.Example(question="Why?", answer="GOLD").with_inputs("question")
+    judge = js.judge("It is polite.", lm=Forward(lambda m: f"Explanation: x\nScore: {95 if 'GOLD' in str(m) else 10}"))
+    for failed in ("mean", "raise"):
+        with pytest.raises(OptionError, match="no 'answer' for the output"):
+            judge.metric(output="answer", failed=failed)(gold, said)
+    metric = judge.metric(output="answer", failed=0)
+    assert (metric(gold, said), metric(gold, said, trace=[])) == (0.0, False)
+    assert "no 'answer'" in metric(gold, said, None, "predict").feedback
+    assert metric(gold, dspy.Prediction(answer="Poor.")) == pytest.approx(0.1)
+    assert type(metric(gold, dspy.Prediction(answer="Fair."))) is float

@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from enum import Enum
 from functools import cached_property, total_ordering
 from typing import Any
 
@@ -293,18 +294,24 @@ def _quote(text: str) -> str:
     return shortened(disarm(text), LONGEST)
 
 
-class RowScore(float):
-    """A row's own score, which remembers its row."""
+class RowScore(float, Enum):
+    """A row's own score, which remembers its row.
 
-    __slots__ = ("metric", "pair")
+    It has no members. It is an Enum since orjson, with which DSPy writes scores into prompts (SIMBA's rules), writes
+    one as its value and refuses any other float than a plain one.
+    """
+
     metric: Agreement
     pair: tuple[Any, Any]
 
     @classmethod
     def of(cls, metric: Agreement, example: Any, prediction: Any) -> RowScore:
-        made = cls(metric.row(example, prediction))
-        made.metric, made.pair = metric, (example, prediction)
+        score = float(metric.row(example, prediction))
+        made = float.__new__(cls, score)
+        made._value_, made.metric, made.pair = score, metric, (example, prediction)
         return made
+
+    __repr__, __str__, __format__, __hash__ = float.__repr__, float.__repr__, float.__format__, float.__hash__
 
     def __bool__(self) -> bool:
         return float(self) >= self.metric.close
@@ -314,7 +321,7 @@ class RowScore(float):
 
     __radd__ = __add__
 
-    def __reduce__(self) -> Any:
+    def __reduce_ex__(self, protocol: Any) -> Any:
         return float, (float(self),)
 
 
