@@ -3,15 +3,18 @@
 import asyncio
 import contextvars
 import gc
+import os
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from misbehaving_server import saying
 from patience import HANG
 
 from judgesmith.errors import BudgetError
@@ -284,3 +287,44 @@ def test_what_is_under_way_at_exit_is_cancelled_and_connections_closed() -> None
     done = subprocess.run([sys.executable, "-c", AT_EXIT], capture_output=True, text=True, timeout=HANG)
     assert done.stderr == ""
     assert done.stdout == "ended\nended\nended\nclosed\n"
+
+
+# Forks
+
+FORKING = """
+import multiprocessing, sys
+import judgesmith as js
+from judgesmith.programs.models.lm import Connection, language_model
+
+lm = language_model("openai/m", connection=Connection(api_base=sys.argv[1], cache=False, timeout=20, attempts=1))
+judge = js.DirectScorer("fluency", lm=lm)
+
+
+def judged(rows):
+    return [verdict.score for verdict in judge.score_many(rows, progress=False)]
+
+
+def main():
+    rows = [{"source": "A source.", "output": f"An output {n}."} for n in range(12)]
+    scores = [judged(rows)]
+    for _ in range(2):
+        with multiprocessing.get_context("fork").Pool(2) as pool:
+            scores += pool.map(judged, [rows, rows])
+        scores.append(judged(rows))
+    print(len(scores), {score for some in scores for score in some})
+
+
+main()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_parent_judges_on_after_its_forked_children_did(serve: Any) -> None:
+    """The children share the parent's epoll: what they close must not end the parent's connections."""
+    server = serve(lambda number, body: saying("Score: 4"))
+    done = subprocess.run(
+        [sys.executable, "-c", FORKING, server.base], capture_output=True, text=True, timeout=HANG, check=False
+    )
+    assert done.stdout.split()[:1] == ["7"] and "nan" not in done.stdout, done.stdout + done.stderr
+    assert "Unclosed" not in done.stderr
