@@ -34,7 +34,7 @@ from ..programs.outcome import Calibration, Decision
 from ..programs.progress import Progress, Silent
 from ..programs.readings.bindings.opening import offer
 from ..programs.refining import Refinement
-from ..signatures.values import Scale
+from ..signatures.values import Item, Passes, Scale
 from .budget import Budget, BudgetShare
 from .examples import Vector, agreement, clearly, difference, examples_of, groups, item_of, score_rows
 from .findings import Findings, Measured, origin_of
@@ -286,10 +286,12 @@ class Compiler:
         notes = [dearer] if dearer else []
         if passes > 1 and (why := judge.no_bootstrap()) is not None:
             notes.append(f"no bootstrapped demonstrations: {why}")
-        if passages := judge.passages():
+        rows = [*labels.rows, *(self.heldout.rows if self.heldout else ())]
+        read = sum((judge.passes(Item.of(row)) for row in rows), Passes())
+        if read.count:
             notes.append(
-                f"passages that are read of each of {train + heldout:,} rows, beside the calls: {passages}; what "
-                "was read is kept on disk"
+                f"texts that are read beside the calls: {len(rows):,} rows in {read.count:,} passes of about "
+                f"{read.tokens:,} tokens together; what was read is kept on disk"
             )
         elif name is not None and (reading := offer(name)) is not None:
             notes.append(reading)

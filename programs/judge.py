@@ -19,8 +19,9 @@ from .. import parts
 from ..errors import ArtifactError, CallError, JudgesmithError, NoScoreError, OptionError
 from ..rows import arrow_records, arrow_table, human_score, roles_of
 from ..signatures.judging import ExplainScore
-from ..signatures.values import Criterion, Item, Scale, Verdict
+from ..signatures.values import Criterion, Item, Passes, Scale, Verdict
 from ..tables import facts, shortened
+from ..trajectories.value import shown_share
 from . import artifact
 from .active_critic.task import TaskKnowledge
 from .as_metric import Failed, JudgeMetric
@@ -266,9 +267,9 @@ class Judge(Quiet):
         """Calls that one output costs, retries not counted."""
         return 1
 
-    def passages(self) -> int:
-        """How many passages of each row its model reads beside the calls."""
-        return 0
+    def passes(self, item: Item) -> Passes:
+        """What its model reads of a row beside the calls, about. No model is opened."""
+        return Passes()
 
     def located(self, path: Path) -> None:
         """Called with the file that it was loaded from or saved to, for a judge with files beside that."""
@@ -584,6 +585,10 @@ class Judge(Quiet):
             await self.prepare(lm)
         if not item.output.strip():
             return Verdict.failed("the output is empty")
+        return _shortened(item, await self._weighed(item, lm))
+
+    async def _weighed(self, item: Item, lm: LanguageModel) -> Verdict:
+        """The verdict that counts, of those with and without what addresses a judge."""
         safe, said = guarded(item, LOOKED_INTO)
         verdict = await self._judged(item, lm)
         verdict = verdict if said is None else weighed(verdict, await self._judged(safe, lm), said)
@@ -743,6 +748,18 @@ def _no_percent(percent: float) -> str | None:
     if math.isnan(percent):
         return "the judge gave no score"
     return None if -ROUNDING <= percent <= 100 + ROUNDING else f"the judge gave {percent:g}, which is outside 0..100"
+
+
+def _shortened(item: Item, verdict: Verdict) -> Verdict:
+    """The verdict, with the share of each trajectory that its text shows: long results of tools are cut there."""
+    texts = {"source": item.source, "context": item.context or "", "output": item.output}
+    cut = {name: share for name, text in texts.items() if (share := shown_share(text)) < 1}
+    if not cut:
+        return verdict
+    told = ", ".join(f"{share:.0%} of the {name}" for name, share in cut.items())
+    note = f"long results of tools and arguments are cut in their middle: {told} is shown"
+    partly = {name: round(share * verdict.partly.get(name, 1.0), 4) for name, share in cut.items()}
+    return verdict.model_copy(update={"notes": (*verdict.notes, note), "partly": {**verdict.partly, **partly}})
 
 
 class _Recorder:

@@ -219,6 +219,7 @@ class Preference:
             + (f", neither with {self.tie:.0%}" if self.tie else ""),
             repaired=first.repaired or second.repaired,
             suspicious=first.suspicious or second.suspicious,
+            partly={**first.partly, **second.partly},
             usage=usage,
         )
 

@@ -159,6 +159,17 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class Passes:
+    """What reading takes beside the calls: passes through a model, and about how many tokens they have together."""
+
+    count: int = 0
+    tokens: int = 0
+
+    def __add__(self, other: Passes) -> Passes:
+        return Passes(self.count + other.count, self.tokens + other.tokens)
+
+
+@dataclass(frozen=True, slots=True)
 class Details:
     """What only one method has to say of an output. A subclass for each such method; its fields are JSON values or
     tuples of them."""
@@ -224,6 +235,9 @@ class Verdict(BaseModel):
     """What was decided, by a judge compiled from categories."""
     passed: bool | None = None
     """What was decided, by a judge compiled from pass and fail."""
+    partly: Mapping[str, float] = {}
+    """The share of a text that was read, where that is not all: `{"source": 0.12}`. For a model that reads the row, the
+    context counts with the source. `notes` says which part it was."""
     details: Annotated[
         Details | None,
         BeforeValidator(lambda value: ReadDetails(value) if isinstance(value, Mapping) else value),
@@ -294,7 +308,7 @@ def _shown(value: float) -> str:
 
 
 #: Fields that a verdict's JSON leaves out where they say nothing.
-_ABSENT = ("interval", "opinions", "category", "passed", "details")
+_ABSENT = ("partly", "interval", "opinions", "category", "passed", "details")
 
 
 @dataclass(frozen=True, slots=True)

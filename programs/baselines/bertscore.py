@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Literal
@@ -16,7 +17,8 @@ from .metrics import PREFIX
 
 @metrics.register
 class BertScore(ComparedMetric):
-    """BERTScore, not rescaled with its baselines: the best of a row's references, or its source. See `Options`."""
+    """BERTScore, not rescaled with its baselines: the best of a row's references, or its source. The package cuts off
+    what an encoder does not hold (mostly 512 tokens); verdicts say so. See `Options`."""
 
     name = "bertscore"
     about = "BERTScore: tokens matched by their vectors in an encoder, not rescaled (bert-score, weights needed)"
@@ -52,3 +54,16 @@ class BertScore(ComparedMetric):
         scored = self._scorer.score([output for output, _ in rows], [others for _, (others,) in rows])
         values: list[float] = scored[("precision", "recall", "f1").index(chosen.of)].tolist()
         return values
+
+    def partly(self, output: str, others: Sequence[str]) -> dict[str, float]:
+        tokenizer = getattr(self._scorer, "_tokenizer", None)  # the package has no other way to its limit
+        most = getattr(tokenizer, "model_max_length", math.inf)
+
+        def share(text: str) -> float:
+            if tokenizer is None or len(text.encode()) <= most:  # no token is less than a byte
+                return 1.0
+            return min(1.0, most / len(tokenizer.encode(text, verbose=False)))
+
+        against = str(self.chosen.against)  # type: ignore[attr-defined]
+        shares = {"output": share(output), against: min(map(share, others), default=1.0)}
+        return {name: round(of, 4) for name, of in shares.items() if of < 1}

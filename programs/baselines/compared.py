@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, ClassVar, Literal
 
@@ -37,6 +37,10 @@ class ComparedMetric(Metric):
         """A value for each row, higher is better, or why it has none."""
         raise NotImplementedError
 
+    def partly(self, output: str, others: Sequence[str]) -> Mapping[str, float]:
+        """The share of a text that is read of a row, where that is not all; see `Verdict.partly`."""
+        return {}
+
     def percent(self, value: float) -> float:
         """A value in [0, 100]."""
         return min(100.0, max(0.0, 100.0 * value))
@@ -53,13 +57,15 @@ class ComparedMetric(Metric):
         ]:
             whole = [(output, others) for output, others in batch if all(others)]
             values = iter(self.values(whole)) if whole else iter(())
-            for _, others in batch:
+            for output, others in batch:
                 lacking = [need for need, texts in zip(needs, others, strict=True) if not texts]
                 value = f"no {lacking[0]} to compare with" if lacking else next(values)
                 if isinstance(value, str) or not math.isfinite(value):
                     yield Verdict.failed(value if isinstance(value, str) else "no finite value")
-                else:
-                    yield Verdict(score=value, percent=self.percent(value))
+                    continue
+                partly = self.partly(output, [text for texts in others for text in texts])
+                notes = tuple(f"{share:.1%} of the {name} was read" for name, share in partly.items())
+                yield Verdict(score=value, percent=self.percent(value), partly=partly, notes=notes)
 
 
 class PairMetric(ComparedMetric):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -19,8 +20,9 @@ from ..aspects import known_aspect
 from ..models.lm import is_local, language_model
 from ..models.ollama import is_ollama
 from ..readings.bindings.opening import open_reader
-from ..readings.passages import INSTRUCTIONS, Text, passage
+from ..readings.passages import INSTRUCTIONS, Text
 from ..readings.reader import Reader
+from ..readings.windows import read_windows, windows
 from ..registry import metrics
 from .compared import Against, PairMetric
 from .metrics import PREFIX
@@ -47,7 +49,7 @@ def reader_of(model: str | None, metric: str) -> Reader:
 class GptScore(PairMetric):
     """GPTScore: the output as the assistant's answer to an instruction that names the aspect. Values are the mean
     log-probability of its tokens, in nats, at most 0; percent is 100 times the geometric mean of their probabilities.
-    Each text is read up to 3,000 characters. See `Options`."""
+    Texts that the model does not hold at once are read in windows (`readings.windows`). See `Options`."""
 
     name = "gptscore"
     about = "mean log-probability of the output as the answer to an instruction that names an aspect"
@@ -86,8 +88,15 @@ class GptScore(PairMetric):
         return f"{given} The result has to be excellent in {aspect.name}: {aspect.definition}"
 
     def value(self, output: str, other: str) -> float:
-        text = Text(other, output, instruction=self.asked)
-        return float(np.mean(self._reader.read(passage(text, self._reader.chat)).logp))
+        read = windows(Text(other, output, instruction=self.asked), self._reader)
+        return float(np.mean(read_windows(self._reader, read.each).logp))
+
+    def partly(self, output: str, others: Sequence[str]) -> dict[str, float]:
+        against, context = str(self.chosen.against), self._reader.ability.context  # type: ignore[attr-defined]
+        if not output or not context:
+            return {}
+        share = min(windows(Text(other, output, instruction=self.asked), self._reader).source for other in others)
+        return {against: round(share, 4)} if share < 1 else {}
 
     def percent(self, value: float) -> float:
         return min(100.0, 100.0 * math.exp(value))

@@ -19,7 +19,7 @@ import numpy as np
 from ... import parts
 from ...errors import CallError, MissingExtraError, ModelError, OptionError
 from ...parts import option
-from ...signatures.values import Details, Item, Verdict
+from ...signatures.values import Details, Item, Passes, Verdict
 from ...tables import shortened
 from ..aspects import Aspect, Task
 from ..models.lm import LanguageModel
@@ -34,6 +34,7 @@ from .head import HeadData, LinearHead, Readings
 from .kinds import SIGNAL, TRAINED, RowReadings, group_of, read_row
 from .passages import INSTRUCTIONS, Text
 from .reader import Reader
+from .windows import expected_passes
 
 #: The reading that is the model's own answer when it is asked for a score.
 DIRECT = "direct"
@@ -42,6 +43,8 @@ FEWEST_ROWS, FEWEST_GROUPS = 3, 3
 GENERAL = INSTRUCTIONS["general"]
 #: Q from which on a signal seems to run the other way.
 INVERSE = -0.3
+#: How the part of a source is chosen that stands beside the output where both do not fit into the model's context.
+CHOSEN = "the parts that share most words with the output"
 #: Instead of a reader: no model reads the rows. And who has the first word, where it is the model's own score.
 UNREAD, MODEL = "none", "model"
 
@@ -63,7 +66,8 @@ class Contributions(Details):
 class ReadingsJudge(DirectScorer):
     """What the model knows of a row, weighed by experience and labels; until it is compiled, the plain direct score.
 
-    Reading costs no generated token: one pass over the row as the assistant's reply to the task's instruction.
+    Reading costs no generated token: one pass over the row as the assistant's reply to the task's instruction, or some
+    over one that the model's context does not hold at once (`windows`).
     Options: `judgesmith list methods readings`.
 
     Sources: GPTScore (Fu et al. 2023); BARTScore (Yuan et al. 2021); LLM-Rubric (Hashemi et al. 2024).
@@ -134,8 +138,16 @@ class ReadingsJudge(DirectScorer):
         asks = self.first in ("", MODEL) if self.head is None else DIRECT in self.head.weights
         return super().calls_per_row() if asks else 0
 
-    def passages(self) -> int:
-        return 0 if self.reader == UNREAD else 1
+    @property
+    def _reads_rows(self) -> bool:
+        return self.reader != UNREAD
+
+    def passes(self, item: Item) -> Passes:
+        return expected_passes(self._text(item)) if self._reads_rows else Passes()
+
+    def _text(self, item: Item) -> Text:
+        asked = self.instruction or GENERAL
+        return Text(item.source or "", item.output, item.context or "", asked, item.reference or "")
 
     def models(self) -> tuple[str, ...]:
         readers = (self.reader, trained.BASE if self.asks_trained() else "")
@@ -168,7 +180,7 @@ class ReadingsJudge(DirectScorer):
 
     async def prepare(self, lm: LanguageModel) -> None:
         await super().prepare(lm)
-        if self.head is not None and self.passages():
+        if self.head is not None and self._reads_rows:
             await asyncio.to_thread(self.opened, lm)
         if self.asks_trained():
             await asyncio.to_thread(trained.open_trained)
@@ -187,17 +199,19 @@ class ReadingsJudge(DirectScorer):
         """What the model knows of one row, without its direct score, and its signals. Raises CallError for a row that
         cannot be read, ModelError for a model that cannot."""
         reader: Reader | None = None
-        if self.passages():
+        if self._reads_rows:
             opened = self.opened(lm)
             reader = opened.kept if self.keeps and lm.connection.cache else opened.reader
         said = {column.name: column.percent(column.value(item.columns)) for column in self.columns()}
         signals = {f"{SIGNAL}.{name}": percent for name, percent in said.items()}
-        asked = self.instruction or GENERAL
-        text = Text(item.source or "", item.output, item.context or "", asked, item.reference or "")
+        text = self._text(item)
         try:
             row = read_row(reader, text, layers=self.layers, counted=self.surface)
-            learnt = {TRAINED: trained.trained_score(text, self.aspect)} if self.asks_trained() else {}
-            return replace(row, numbers={**signals, **learnt, **row.numbers})
+            if not self.asks_trained():
+                return replace(row, numbers={**signals, **row.numbers})
+            learnt = trained.trained_score(text, self.aspect)
+            notes = tuple(f"the trained reader read {share:.0%} of the {of}" for of, share in learnt.shares.items())
+            return replace(row, numbers={**signals, TRAINED: learnt.score, **row.numbers}, notes=notes)
         except OptionError as error:
             raise CallError(str(error)) from None
 
@@ -216,7 +230,7 @@ class ReadingsJudge(DirectScorer):
 
     def experience_with(self, lm: LanguageModel) -> Experience:
         """What is known of its reader's readings before labels. Raises ModelError, OptionError."""
-        if not self.passages():
+        if not self._reads_rows:
             return Experience()
         return experience_of(self.opened(lm).model, self.experience)
 
@@ -252,11 +266,14 @@ class ReadingsJudge(DirectScorer):
         percent = min(100.0, max(0.0, self.head.base + sum(added.values())))
         above = {name: table.columns([name])[0, 0] - mean for name, (mean, _) in self.head.weights.items()}
         details = self._details(added, row, item)
-        notes = () if asked is None else asked.notes
+        notes = (*(() if asked is None else asked.notes), *row.notes)
+        partly = {} if row.source == 1 else {"source": round(row.source, 4)}
+        if partly:
+            notes = (*notes, f"{self.opened(lm).reader.name} read {row.source:.1%} of the source, {CHOSEN}")
         if far := saying.reasons({name: added[name] for name in self.head.unlike(table)}, above):
             notes = (*notes, f"far from the rows that the judge learnt from: {'; '.join(one.words for one in far)}")
         told = saying.explained(saying.reasons(added, above), [word for word, _ in details.improbable])
-        verdict = Verdict(score=math.nan, percent=percent, explanation=told, details=details, notes=notes)
+        verdict = Verdict(math.nan, told, percent, notes=notes, partly=partly, details=details)
         if asked is None:
             return verdict
         return verdict.model_copy(update={"usage": asked.usage, "raw": asked.raw, "repaired": asked.repaired})
@@ -284,7 +301,7 @@ class ReadingsJudge(DirectScorer):
         self.head = None  # of a judge that is compiled again; its score is not the model's own
         if self.signals:
             self._settle_columns(items)
-        if self.passages():
+        if self._reads_rows:
             self.opened(self.lm)  # a model that cannot be read is known before anything is spent
 
     def _settle_columns(self, items: Sequence[Item]) -> None:
@@ -328,7 +345,7 @@ class ReadingsJudge(DirectScorer):
             return Refinement(self.kind, rows.percents, details, reason=why, weights=fit.parts)
         percents = np.full(len(read), np.nan)
         percents[known] = fit.percents
-        self.take(fit.head, self.opened(self.lm).model if self.passages() else "")
+        self.take(fit.head, self.opened(self.lm).model if self._reads_rows else "")
         added = _by_group(fit.head.contributions(table))
         moved = {name: round(float(np.std(values)), 4) for name, values in added.items()}
         moved = dict(sorted(moved.items(), key=lambda pair: -pair[1]))

@@ -1,7 +1,7 @@
 """What is read of a row: how likely the model finds the text, its hidden states, and what is counted without a model.
 
-All but the counts come from one pass over the row. Numbers are parts (`Reading`), and those of other packages are
-weighed beside these.
+All but the counts come from one pass over the row, or of a long one from some (`windows`). Numbers are parts
+(`Reading`), and those of other packages are weighed beside these.
 """
 
 from __future__ import annotations
@@ -12,16 +12,17 @@ import re
 import string
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from rapidfuzz.distance import Indel, LCSseq
+from rapidfuzz.distance import LCSseq
 
 from ..registry import readings
-from .passages import Text, passage
+from .passages import Text
 from .reader import Floats, Reader, TokenReading
+from .windows import SPACELESS, read_windows, windows
 
 Words = Mapping[str, tuple[str, str, str, str]]
 #: Before the name of a column that is a reading; and the name of the trained reader's score.
@@ -53,7 +54,8 @@ def middle(layers: int, count: int) -> tuple[int, ...]:
 
 
 _WORD = re.compile(r"\w+|[^\w\s]")
-_MOST_WORDS = 2000  # of a text that are compared in order: the comparison's time is their product
+#: Product of the words of two texts that are compared in order at once: the comparison's time is the product.
+_AT_ONCE = 10**8
 
 
 def surface(source: str, output: str) -> dict[str, float]:
@@ -62,20 +64,21 @@ def surface(source: str, output: str) -> dict[str, float]:
     words: log of the number of words. ratio: log of the output's words to the source's. from_source: share of the
     output's distinct words that the source has. of_source: share of the source's that the output has. order: similarity
     of the two as sequences of words, 0 to 1. copied: longest common subsequence's share of the output. variety:
-    distinct words a word. repeated: share of word pairs that came before. sentence: mean words a sentence, log.
+    distinct words a word. repeated: share of word pairs that came before. sentence: mean words a sentence, log. Where
+    both texts have more than 10,000 words, order and copied are lower bounds; see `_longest_common`.
     """
     given, made = (_WORD.findall(text.casefold()) for text in (source, output))
     both = set(given) & set(made)
     pairs = Counter(itertools.pairwise(made))
     ends = max(1, sum(word in ".!?" for word in made))
-    short, long = given[:_MOST_WORDS], made[:_MOST_WORDS]
+    common = _longest_common(given, made)
     return {
         "words": math.log1p(len(made)),
         "ratio": math.log1p(len(made)) - math.log1p(len(given)),
         "from_source": len(both) / max(1, len(set(made))),
         "of_source": len(both) / max(1, len(set(given))),
-        "order": float(Indel.normalized_similarity(short, long)),
-        "copied": LCSseq.similarity(short, long) / max(1, len(long)),
+        "order": _similarity(common, given, made),
+        "copied": common / max(1, len(made)),
         "variety": len(set(made)) / max(1, len(made)),
         "repeated": 1 - len(pairs) / max(1, pairs.total()),
         "sentence": math.log1p(len(made) / ends),
@@ -89,8 +92,23 @@ def reference(known: str, output: str) -> dict[str, float]:
     if not right:
         return {"reference": math.nan, "reference_order": math.nan}
     shared = (Counter(right) & Counter(made)).total()
-    order = Indel.normalized_similarity(right[:_MOST_WORDS], made[:_MOST_WORDS])
-    return {"reference": 2 * shared / max(1, len(right) + len(made)), "reference_order": float(order)}
+    order = _similarity(_longest_common(right, made), right, made)
+    return {"reference": 2 * shared / max(1, len(right) + len(made)), "reference_order": order}
+
+
+def _longest_common(one: Sequence[str], other: Sequence[str]) -> int:
+    """Words of the longest common subsequence of two texts. Of longer ones than `_AT_ONCE` at least: both are divided
+    into as many equal parts as make time linear, and each part is compared with the other text's at the same place."""
+    parts = max(1, math.ceil(math.sqrt(len(one) * len(other) / _AT_ONCE)))
+    cuts = [[len(words) * part // parts for part in range(parts + 1)] for words in (one, other)]
+    pairs = zip(*map(itertools.pairwise, cuts), strict=True)
+    return sum(LCSseq.similarity(one[a:b], other[c:d]) for (a, b), (c, d) in pairs)
+
+
+def _similarity(common: int, one: Sequence[str], other: Sequence[str]) -> float:
+    """How near two sequences are, from 0 to 1, by the words that they have in common in one order."""
+    total = len(one) + len(other)
+    return 1 - (total - 2 * common) / total if total else 1.0
 
 
 @readings.register
@@ -156,19 +174,21 @@ class Surface(Reading):
 
 
 #: What lies between spaces and dashes, and every character of a script that has no spaces.
-_SPACELESS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_RUN = re.compile(rf"[{_SPACELESS}]|[^\s–—…{_SPACELESS}]+")
+_RUN = re.compile(rf"[{SPACELESS}]|[^\s–—…{SPACELESS}]+")
 _PUNCTUATION = string.punctuation + "“”‘’‚„«»‹›¿¡。、，！？：；「」『』（）"
 
 
 @dataclass(frozen=True)
 class RowReadings:
     """One row's numbers by name (assistant.mean, surface.words), states by block (assistant.mean12), and how the model
-    took each token."""
+    took each token. source: the share of the source and context that the model read; see `windows`. notes: what else a
+    reader should know."""
 
     numbers: dict[str, float]
     states: dict[str, Floats]
     tokens: TokenReading
+    source: float = 1.0
+    notes: tuple[str, ...] = ()
 
     def surprise(self, text: str) -> list[tuple[int, int, float]]:
         """The words of a text that was read, as (start, end, surprise): -log p in nats of a word's least expected
@@ -199,14 +219,16 @@ def read_row(reader: Reader | None, text: Text, *, layers: int, counted: bool) -
         made = Surface.numbers(text, UNREAD) if counted else {}
         return RowReadings({f"{Surface.name}.{key}": value for key, value in made.items()}, {}, UNREAD)
     wanted = middle(reader.ability.layers, layers) if layers and reader.ability.layers else ()
-    tokens = reader.read(passage(text, reader.chat), layers=wanted)
+    divided = windows(text, reader)
+    tokens = read_windows(reader, divided.each, layers=wanted)
     numbers = {
         f"{name}.{key}": float(value)
         for name, reading in readings.parts().items()
         if counted or reading is not Surface
         for key, value in reading.numbers(text, tokens).items()
     }
-    return RowReadings(numbers, {f"assistant.mean{layer}": tokens.means[layer] for layer in wanted}, tokens)
+    states = {f"assistant.mean{layer}": tokens.means[layer] for layer in wanted}
+    return RowReadings(numbers, states, tokens, divided.source)
 
 
 def group_of(name: str) -> str:

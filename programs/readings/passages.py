@@ -20,7 +20,7 @@ import jinja2
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from ...errors import ModelError, OptionError
-from ...trajectories.value import Trajectory, cut
+from ...trajectories.value import Trajectory
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,16 +147,15 @@ INSTRUCTIONS = {
 }
 
 ASSISTANT_SYSTEM = "You are a helpful assistant."
-LONGEST = 3000  # characters of a source or an output that are read; the rest is cut off
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
     """A row as it is read. instruction: what the system was asked to do; see `INSTRUCTIONS`.
 
-    Texts are cut after `LONGEST` characters, as the 4,096 tokens of a small model's context ask for. Of a trajectory
-    what the assistant said and called is the output, and what users and tools said is given; where one turn is
-    judged, this turn and what came before it. Each is cut in its middle.
+    Of a trajectory what the assistant said and called is the output, and what users and tools said is given; where one
+    turn is judged, this turn and what came before it. Nothing is cut: what a model cannot hold at once is read in
+    windows (`windows`).
     """
 
     source: str
@@ -167,23 +166,29 @@ class Text:
 
     @property
     def given(self) -> str:
-        """What the output was made from: context and source, cut."""
+        """What the output was made from: context and source."""
         sides = Trajectory.read(self.output).sides()
-        log = [cut(sides[0], LONGEST)] if sides and sides[0] else []
-        return "\n\n".join([*(part[:LONGEST] for part in (self.context, self.source) if part), *log])
+        return "\n\n".join(part for part in (self.context, self.source, sides[0] if sides else "") if part)
 
     @property
     def made(self) -> str:
-        """The output, cut."""
+        """The output."""
         sides = Trajectory.read(self.output).sides()
-        return cut(sides[1], LONGEST) if sides else self.output[:LONGEST]
+        return sides[1] if sides else self.output
 
 
 def passage(text: Text, chat: Chat) -> Passage:
     """The row up to the end of its output: what stands after it cannot change its tokens' probabilities. Raises:
     OptionError for an empty output."""
-    asked = f"{text.instruction}\n\n{text.given}" if text.given else text.instruction
-    turns = [Message("system", (ASSISTANT_SYSTEM,)), Message("user", (asked,)), Message("assistant", (text.made,))]
+    return framed(chat, text.instruction, text.given, text.made)
+
+
+def framed(chat: Chat, instruction: str, given: str, made: str, *, before: str = "") -> Passage:
+    """A passage whose target is `made`. before: what of the output stands before that. Raises OptionError where `made`
+    is empty."""
+    asked = f"{instruction}\n\n{given}" if given else instruction
+    own = (before, made) if before else (made,)
+    turns = [Message("system", (ASSISTANT_SYSTEM,)), Message("user", (asked,)), Message("assistant", own)]
     pieces = rendered(chat, turns, answer=False)
-    last = max(i for i, piece in enumerate(pieces) if not piece.mark and piece.text == text.made)
+    last = max(i for i, piece in enumerate(pieces) if not piece.mark and piece.text == made)
     return Passage(pieces[: last + 1], last)

@@ -10,17 +10,20 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from .passages import Chat, Passage
+from .passages import Chat, Passage, Piece
 
 Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
 class Ability:
-    """What a reader can give beside log-probabilities. layers: how many the model has, or 0 where their states are out
-    of reach."""
+    """What a reader can give beside log-probabilities, and how much it reads at once.
+
+    layers: how many the model has, or 0 where their states are out of reach. context: tokens of one passage at most; 0
+    where that is not known."""
 
     layers: int = 0
+    context: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,21 @@ class Reader(Protocol):
     chat: Chat
     ability: Ability
 
+    def size(self, pieces: Sequence[Piece]) -> int:
+        """Tokens of pieces that a passage begins with, the mark before them included; where only a server knows, an
+        upper estimate."""
+        ...
+
     def read(self, passage: Passage, *, layers: Sequence[int] = ()) -> TokenReading: ...
+
+
+#: Bytes of UTF-8 to a token: hardly a text has fewer; English has 4 to 5.
+DENSE = 3
+
+
+def estimated_size(pieces: Sequence[Piece]) -> int:
+    """Tokens of pieces, at most in nearly all texts, where nothing is known of the model's tokens."""
+    return sum(len(piece.text.encode("utf-8", "replace")) // DENSE + 1 for piece in pieces)
 
 
 def token_numbers(logits: Floats, tokens: Sequence[int]) -> tuple[Floats, Floats, Floats]:

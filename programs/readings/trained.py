@@ -8,6 +8,8 @@ experiments/results/reader.md. Saved judges name the reading and not the weights
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -18,12 +20,15 @@ from .bindings.embedded_reader import EmbeddedReader
 from .bindings.opening import open_adapted
 from .experience import read_experience
 from .head import LinearHead, Readings
-from .passages import INSTRUCTIONS, LONGEST, Piece, Text
+from .passages import INSTRUCTIONS, Piece, Text
 
 NAME, BASE = "judgesmith-135m", "local/smollm2-135m"
 #: The layer whose states are read, and the most tokens of a source, a context, a reference and an output that are read,
 #: as in training; longer texts lose their middle.
 LAYER, SOURCE, CONTEXT, REFERENCE, OUTPUT = 22, 200, 120, 90, 180
+#: Characters of an output up to which it is read as in training, a longer one is read whole; and of the two ends of
+#: other texts, which have more tokens than are read.
+AS_TRAINED = 3000
 #: What an output of a task is called.
 _TASKS = {
     "summarization": "a summary",
@@ -36,15 +41,36 @@ _TASKS = {
 }
 
 
-def trained_score(text: Text, aspect: str) -> float:
-    """How good the trained reader finds an output, as its experience counts: 50 is usual, 20 a standard deviation.
-    Raises: ModelError, MissingExtraError where it cannot be opened."""
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """How good the trained reader finds an output: 50 is usual, 20 a standard deviation. shares: the share of each text
+    of which it did not read all."""
+
+    score: float
+    shares: Mapping[str, float]
+
+
+def trained_score(text: Text, aspect: str) -> Trained:
+    """The trained reader's score of an output. Up to 3,000 characters are read as in training: a text of more tokens
+    than `OUTPUT` loses its middle. A longer output is read whole, in windows of as many tokens, each beside the same
+    beginning; their states count by their tokens. Raises: ModelError, MissingExtraError where it cannot be opened."""
     reader = open_trained()
-    before, output, after = _prompt(reader, text, aspect)
-    states = reader.states([*before, *output, *after], LAYER)
-    means = {"output": states[len(before) : len(before) + len(output)].mean(axis=0), "end": states[-1]}
-    table = Readings((), np.zeros((1, 0)), (0,), {block: of[None] for block, of in means.items()})
-    return float(_head()(table)[0])
+    before, after, shares = _prompt(reader, text, aspect)
+    made = reader.tokens(Piece(text.made))
+    outputs = [made[first : first + OUTPUT] for first in range(0, len(made), OUTPUT)]
+    if len(text.made) <= AS_TRAINED:
+        outputs = [_cut(made, OUTPUT)]
+        shares |= {"output": len(outputs[0]) / len(made)} if len(made) > OUTPUT else {}
+    begun = len(before) if len(outputs) > 1 else 0  # the beginning's states are not needed again
+    each = [reader.states([*before, *output, *after], LAYER, start=begun)[len(before) - begun :] for output in outputs]
+    counts = [len(output) for output in outputs]
+    own = [states[:count].mean(axis=0) for states, count in zip(each, counts, strict=True)]
+    ends = [states[-1] for states in each]
+    blocks = {"output": own[0], "end": ends[0]}
+    if len(each) > 1:
+        blocks = {name: np.average(of, axis=0, weights=counts) for name, of in (("output", own), ("end", ends))}
+    table = Readings((), np.zeros((1, 0)), (0,), {block: of[None] for block, of in blocks.items()})
+    return Trained(float(_head()(table)[0]), shares)
 
 
 def open_trained() -> EmbeddedReader:
@@ -61,11 +87,11 @@ def _folder() -> Path:
     return Path(str(files(__package__) / "trained"))
 
 
-def _prompt(reader: EmbeddedReader, text: Text, aspect: str) -> tuple[list[int], list[int], list[int]]:
-    """The tokens before the output, of it, and after it."""
+def _prompt(reader: EmbeddedReader, text: Text, aspect: str) -> tuple[list[int], list[int], dict[str, float]]:
+    """The tokens before the output and after it, and the share of each text that was cut."""
     asked = next((task for task, asks in INSTRUCTIONS.items() if asks == text.instruction), "")
     what = _TASKS.get(asked, "an answer to an instruction")
-    before = _tokens(reader, f"Is this {what} good? Aspect: {aspect[:200].replace('_', ' ')}.\n")
+    before, shares = _tokens(reader, f"Is this {what} good? Aspect: {aspect[:200].replace('_', ' ')}.\n"), {}
     parts = (
         ("Source", text.source, SOURCE),
         ("Context", text.context, CONTEXT),
@@ -73,14 +99,18 @@ def _prompt(reader: EmbeddedReader, text: Text, aspect: str) -> tuple[list[int],
     )
     for name, part, most in parts:
         if part:
-            before += [*_tokens(reader, f"{name}: "), *_cut(_tokens(reader, part), most), *_tokens(reader, "\n")]
+            ends = part if len(part) <= 2 * AS_TRAINED else part[:AS_TRAINED] + part[-AS_TRAINED:]
+            tokens = _tokens(reader, ends)
+            kept = _cut(tokens, most)
+            if len(kept) < len(tokens):
+                shares[name.lower()] = len(kept) / len(tokens) * len(ends) / len(part)
+            before += [*_tokens(reader, f"{name}: "), *kept, *_tokens(reader, "\n")]
     before += _tokens(reader, "Output: ")
-    return before, _cut(_tokens(reader, text.made), OUTPUT), _tokens(reader, "\nScore:")
+    return before, _tokens(reader, "\nScore:"), shares
 
 
 def _tokens(reader: EmbeddedReader, text: str) -> list[int]:
-    """A text's tokens; of a very long text only those of its two ends, which are more than are read."""
-    return reader.tokens(Piece(text if len(text) <= 2 * LONGEST else text[:LONGEST] + text[-LONGEST:]))
+    return reader.tokens(Piece(text))
 
 
 def _cut(tokens: list[int], most: int) -> list[int]:

@@ -269,6 +269,7 @@ def test_csv_in_and_csv_out(server: Any, fake: Any, score: Any, rows_file: Rows,
         "judge_id",
         "judge",
         "judge_suspicious",
+        "judge_partly",
         "judge_category",
         "judge_low",
         "judge_high",
@@ -283,6 +284,27 @@ def test_csv_in_and_csv_out(server: Any, fake: Any, score: Any, rows_file: Rows,
     assert [row["score"] for row in written] == [str(n * 37 % 101) for n in range(6)]
     again = score(rows_file(6, "rows.csv"), "-o", out)
     assert (again.code, again.json["resumed"], again.json["failed"], again.json["rows"]) == (1, 6, 1, 6)
+
+
+def test_rows_of_which_not_all_was_read_are_counted_and_shown(score: Any, cli: Any, tmp_path: Path) -> None:
+    asked = {"role": "user", "content": "How warm is it? Say Summary r000."}
+    result = {"role": "tool", "content": f"31 degrees {'x' * 9000} end"}
+    called = {"role": "assistant", "content": "One moment. Summary r000 of it."}
+    last = {"role": "assistant", "content": "31 degrees, says Summary r001."}
+    whole, cut = ({"source": "s", "output": [asked, called, *more, last]} for more in ((), (result,)))
+    rows = write(tmp_path / "rows.jsonl", (whole, cut))
+    out = tmp_path / "out.jsonl"
+    assert score(rows, "-o", out).json["partly"] == 1
+    first, second = (json.loads(line)["verdict"] for line in out.read_text(encoding="utf-8").splitlines())
+    assert "partly" not in first and 0.1 < second["partly"]["output"] < 0.9
+    assert f"{second['partly']['output']:.0%} of the output is shown" in second["notes"][0]
+    assert score(rows, "-o", tmp_path / "out.csv").json["partly"] == 1
+    with (tmp_path / "out.csv").open(newline="", encoding="utf-8-sig") as file:
+        assert [row["judge_partly"] for row in csv.DictReader(file)] == ["", json.dumps(second["partly"])]
+    page = tmp_path / "page.html"
+    assert cli("report", out, "-o", page).code == 0
+    text = page.read_text(encoding="utf-8")
+    assert "1 read in part" in text and "<strong>Read in part:</strong>" in text and ">read in part<" in text
 
 
 def test_rows_whose_texts_address_a_judge_are_counted(score: Any, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from judgesmith.datasets.records import Labels, Row
 from judgesmith.programs.models.transport import Request
-from judgesmith.programs.readings.passages import PLAIN_TURNS, JinjaChat, Passage
+from judgesmith.programs.readings.passages import PLAIN_TURNS, JinjaChat, Passage, Piece
 from judgesmith.programs.readings.reader import Ability, TokenReading
 
 WORDS = 10  # in every output
@@ -24,6 +24,10 @@ class PlantedReader:
         self.chat = JinjaChat(PLAIN_TURNS)
         self.ability = Ability(layers=12)
         self.reads = 0
+
+    def size(self, pieces: Sequence[Piece]) -> int:
+        """Words, each with the space before it."""
+        return sum(len(piece.text.split()) for piece in pieces)
 
     def read(self, passage: Passage, *, layers: Sequence[int] = ()) -> TokenReading:
         self.reads += 1

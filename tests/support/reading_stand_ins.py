@@ -2,12 +2,13 @@
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from misbehaving_server import Say
 
-from judgesmith.programs.readings.passages import PLAIN_TURNS, JinjaChat, Passage
+from judgesmith.programs.readings.passages import PLAIN_TURNS, JinjaChat, Passage, Piece
 from judgesmith.programs.readings.reader import Ability, TokenReading
 
 
@@ -19,6 +20,10 @@ class Copyist:
     def __init__(self) -> None:
         self.chat = JinjaChat(PLAIN_TURNS)
         self.asked: list[str] = []
+
+    def size(self, pieces: Sequence[Piece]) -> int:
+        """Words, each with the space before it."""
+        return sum(len(piece.text.split()) for piece in pieces)
 
     def read(self, passage: Passage, *, layers: Any = ()) -> TokenReading:
         before = "".join(piece.text for piece in passage.pieces[: passage.target])

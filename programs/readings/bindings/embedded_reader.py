@@ -6,7 +6,7 @@ import ctypes
 import itertools
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +17,7 @@ from ..reader import Ability, Floats, TokenReading, common_length, token_numbers
 from .llama import Batch, library
 
 _SEQUENCES = 3  # beginnings kept at the same time; each takes memory for a whole context
+_AT_ONCE = 64  # positions whose logits are copied at the same time: 64 of 150,000 tokens are 40 MB
 
 
 class EmbeddedReader:
@@ -56,7 +57,7 @@ class EmbeddedReader:
         self._vocab = self._llama.llama_model_get_vocab(self._model)
         self._width = self._llama.llama_model_n_embd(self._model)
         self._words = self._llama.llama_vocab_n_tokens(self._vocab)
-        self.ability = Ability(layers=self._llama.llama_model_n_layer(self._model))
+        self.ability = Ability(layers=self._llama.llama_model_n_layer(self._model), context=self.context)
         self.chat: Chat = self._template()
         self._kept: list[list[int]] = [[] for _ in range(_SEQUENCES)]
         self._used = [0] * _SEQUENCES
@@ -70,8 +71,20 @@ class EmbeddedReader:
 
     def read(self, passage: Passage, *, layers: Sequence[int] = ()) -> TokenReading:
         """See `Reader`. Raises: OptionError for an empty target, more tokens than the context, or an unknown layer."""
-        target, logits, states = self._passage(passage, layers)
-        logp, entropy, top = token_numbers(logits[:-1], target)
+        wrong = [layer for layer in layers if not 1 <= layer <= self.ability.layers]
+        if wrong:
+            raise OptionError(f"layer {wrong[0]}: {self.name} has 1 to {self.ability.layers}")
+        before = self._before(passage.pieces[: passage.target])
+        target = self.tokens(passage.pieces[passage.target])
+        if not before or not target:
+            raise OptionError("a passage needs at least one token before its target, and one in it")
+        with self._lock:
+            names = {layer: self._tensor(layer) for layer in layers}
+            logp, entropy, top = self._computed(before + target, len(before) - 1, frozenset(names.values()))
+            unnamed = set(names.values()) - set(self._seen)
+            if unnamed:
+                raise ModelError(f"{self.name}: llama.cpp has no states {min(unnamed)!r} for a model of this kind")
+            states = {layer: np.concatenate(self._seen[name])[-len(target) :] for layer, name in names.items()}
         return TokenReading(
             logp=logp,
             entropy=entropy,
@@ -80,32 +93,22 @@ class EmbeddedReader:
             means={layer: state.mean(axis=0) for layer, state in states.items()},
         )
 
-    def _passage(self, passage: Passage, layers: Sequence[int]) -> tuple[list[int], Floats, dict[int, Floats]]:
-        """The target's tokens, logits from the token before it on, and the states of layers at its tokens."""
-        wrong = [layer for layer in layers if not 1 <= layer <= self.ability.layers]
-        if wrong:
-            raise OptionError(f"layer {wrong[0]}: {self.name} has 1 to {self.ability.layers}")
-        parts = [self.tokens(piece) for piece in passage.pieces]
-        before = self._begun(list(itertools.chain.from_iterable(parts[: passage.target])))
-        target = parts[passage.target]
-        if not before or not target:
-            raise OptionError("a passage needs at least one token before its target, and one in it")
-        with self._lock:
-            names = {layer: self._tensor(layer) for layer in layers}
-            logits = self._computed(before + target, len(before) - 1, frozenset(names.values()))
-            unnamed = set(names.values()) - set(self._seen)
-            if unnamed:
-                raise ModelError(f"{self.name}: llama.cpp has no states {min(unnamed)!r} for a model of this kind")
-            states = {layer: np.concatenate(self._seen[name])[-len(target) :] for layer, name in names.items()}
-        return target, logits, states
+    def size(self, pieces: Sequence[Piece]) -> int:
+        """See `Reader`."""
+        return len(self._before(pieces))
 
-    def states(self, tokens: Sequence[int], layer: int) -> Floats:
-        """A layer's states at tokens after the mark that begins a text, which some models do not set by themselves:
-        tokens x width. Raises as `read`."""
+    def _before(self, pieces: Sequence[Piece]) -> list[int]:
+        """The tokens of pieces that a text begins with."""
+        return self._begun(list(itertools.chain.from_iterable(map(self.tokens, pieces))))
+
+    def states(self, tokens: Sequence[int], layer: int, *, start: int = 0) -> Floats:
+        """A layer's states at the tokens from `start` on, after the mark that begins a text, which some models do not
+        set by themselves: tokens x width. Raises as `read`."""
         begun = [self._llama.llama_vocab_bos(self._vocab), *tokens]
+        first = start and start + 1  # the mark's own state is computed with the others where nothing is left out
         with self._lock:
-            self._computed(begun, 0, frozenset({self._tensor(layer)}), logits=False)
-            return np.concatenate(self._seen[self._tensor(layer)])[-len(tokens) :]
+            self._computed(begun, first, frozenset({self._tensor(layer)}), logits=False)
+            return np.concatenate(self._seen[self._tensor(layer)])[-len(tokens) + start :]
 
     def tokens(self, piece: Piece) -> list[int]:
         """A piece's tokens; a control token can come from a mark only."""
@@ -162,16 +165,18 @@ class EmbeddedReader:
         self._seen.setdefault(name, []).append(self._llama.values(tensor, self._width))
         return True
 
-    def _computed(self, tokens: list[int], start: int, wanted: frozenset[str], *, logits: bool = True) -> Floats:
-        """Logits from position `start` on, or none where only the wanted states are asked for, computing only what no
-        sequence holds. Needs the lock."""
+    def _computed(
+        self, tokens: list[int], start: int, wanted: frozenset[str], *, logits: bool = True
+    ) -> tuple[Floats, ...]:
+        """How the model takes the tokens behind position `start` (`token_numbers`), or nothing where only the wanted
+        states are asked for, computing only what no sequence holds. Needs the lock."""
         self._open()
         if len(tokens) > self.context:
             raise OptionError(f"{len(tokens)} tokens are more than the {self.context} that {self.name} reads at once")
         sequence, done = self._sequence(tokens, start)
         self._seen = {}
         self._layers_wanted = wanted
-        rows: list[Floats] = []
+        numbers: list[tuple[Floats, ...]] = []
         size = self._llama.llama_n_batch(self._ctx)
         self._kept[sequence] = []  # if a step fails, what the sequence holds is not known
         # What stands before `start` goes first, so that in the rest every token is wanted, and states and logits agree.
@@ -181,11 +186,18 @@ class EmbeddedReader:
             output = logits and first >= start
             self._decode(tokens[first:end], first, sequence, output=output)
             if output:
-                given = [self._llama.llama_get_logits_ith(self._ctx, i) for i in range(end - first)]
-                rows += [np.ctypeslib.as_array(row, (self._words,)).copy() for row in given]
+                numbers += self._numbers(tokens[first + 1 : end + 1])
         self._kept[sequence] = tokens
         self.computed += len(tokens) - done
-        return np.stack(rows) if rows else np.empty((0, self._words), np.float32)
+        return tuple(map(np.concatenate, zip(*numbers, strict=True)))
+
+    def _numbers(self, following: Sequence[int]) -> Iterator[tuple[Floats, ...]]:
+        """How the model takes the tokens that follow those of the last step, a few at a time: all logits of a long
+        text would be gigabytes."""
+        for first in range(0, len(following), _AT_ONCE):
+            some = following[first : first + _AT_ONCE]
+            rows = [self._llama.llama_get_logits_ith(self._ctx, first + i) for i in range(len(some))]
+            yield token_numbers(np.stack([np.ctypeslib.as_array(row, (self._words,)) for row in rows]), some)
 
     def _decode(self, tokens: list[int], first: int, sequence: int, *, output: bool) -> None:
         count = len(tokens)

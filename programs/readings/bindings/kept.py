@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...models.cache import SharedFile, default_cache_path
-from ..passages import Passage
+from ..passages import Passage, Piece
 from ..reader import Reader, TokenReading
 
 _FORMAT = 1  # of the entries; another one starts afresh
@@ -56,6 +56,9 @@ class KeptReader:
     def close(self) -> None:
         """Close the file. The reader stays open."""
         self._store.close()
+
+    def size(self, pieces: Sequence[Piece]) -> int:
+        return self._reader.size(pieces)
 
     def read(self, passage: Passage, *, layers: Sequence[int] = ()) -> TokenReading:
         """See `Reader`. Layers that were not kept with the passage make it be read again."""

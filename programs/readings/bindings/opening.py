@@ -138,6 +138,7 @@ def _served(lm: LanguageModel) -> Opened:
     reader = ServedReader(base, model, key=lm.connection.api_key or "")
     try:
         reader.read(Passage((Piece("Two and two are"), Piece(" four.")), 1))
+        reader.look()
     except (ModelError, CallError) as error:
         raise ModelError(f"{error}; or let a small local model read the rows: --reader local/qwen2.5-0.5b") from None
     return Opened(reader, f"{lm.name} at {lm.identity}")

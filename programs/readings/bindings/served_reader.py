@@ -7,6 +7,7 @@ models can be read inside this process (`EmbeddedReader`).
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,10 +17,16 @@ import numpy as np
 
 from ....errors import CallError, ModelError, OptionError
 from ..passages import PLAIN_TURNS, Chat, JinjaChat, Passage, Piece
-from ..reader import Ability, TokenReading
+from ..reader import Ability, TokenReading, estimated_size
 
 # A server cannot be told which marks are the template's own and which stand in a text: the latter are broken up.
 _MARKS = re.compile(r"<(?=[|/]?\w+\|?>|\|)|\[(?=/?(?:INST|SYSTEM_PROMPT)\])")
+
+
+#: What servers call the tokens that a model holds, in their list of models: vLLM's name, and others'.
+_CONTEXT = ("max_model_len", "context_length", "max_context_length")
+#: How servers say that a prompt is too long.
+TOO_LONG = re.compile(r"context[ _](?:length|size|window)|maximum context|too (?:long|many tokens)", re.IGNORECASE)
 
 
 class ServedReader:
@@ -35,10 +42,23 @@ class ServedReader:
         self.name = model
         # Such a server does not tell its chat template: the turns stand one below the other as plain text.
         self.chat: Chat = JinjaChat(PLAIN_TURNS)
-        self.ability = Ability()
         self._url = url.rstrip("/")
         self._client = httpx.Client(timeout=120.0)
         self._headers = {"Authorization": f"Bearer {key}"} if key else {}
+        self.ability = Ability()
+
+    def look(self) -> None:
+        """Ask how many tokens the model holds, as vLLM and others tell: longer rows are then read in windows. Of a
+        server that does not tell, the whole row is sent."""
+        with contextlib.suppress(httpx.HTTPError, ValueError, TypeError, AttributeError, KeyError):
+            listed = self._client.get(f"{self._url}/models", headers=self._headers).json()["data"]
+            about = next((one for one in listed if one.get("id") == self.name), {})
+            told = next((about[key] for key in _CONTEXT if type(about.get(key)) is int), 0)
+            self.ability = Ability(context=max(0, told - 1))  # one token is generated
+
+    def size(self, pieces: Sequence[Piece]) -> int:
+        """See `Reader`; estimated, since only the server has the tokens."""
+        return estimated_size(pieces)
 
     def close(self) -> None:
         """Close the connections."""
@@ -87,6 +107,11 @@ class ServedReader:
             answer = self._client.post(f"{self._url}/completions", json=body, headers=self._headers)
         except httpx.HTTPError as error:
             raise CallError(f"{self.name}: the server did not answer ({type(error).__name__})") from error
+        if answer.status_code in (400, 413, 422) and TOO_LONG.search(answer.text):
+            raise CallError(
+                f"{self.name}: the row is longer than the model's context (HTTP {answer.status_code}: "
+                f"{answer.text[:200]!r}); shorten its texts, or take a model with a longer context"
+            )
         if answer.status_code in (400, 404, 405, 422):
             raise ModelError(
                 f"{self.name}: the server refuses what readings need (HTTP {answer.status_code}: {answer.text[:200]!r})"

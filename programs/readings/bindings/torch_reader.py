@@ -16,6 +16,7 @@ from ..passages import PLAIN_TURNS, Chat, JinjaChat, Passage, Piece
 from ..reader import Ability, TokenReading, common_length, token_numbers
 
 _SLOTS = 4  # beginnings kept at the same time: as many as a row has forms that share one with another row
+CONTEXT = 4096  # tokens of one passage at most, as of the embedded reader: both divide long texts alike
 _AT_ONCE = 128  # positions whose logits are held at the same time: 128 of 150,000 tokens are 80 MB
 
 
@@ -85,13 +86,18 @@ class TorchReader:
         self._model = model = self._weights.model
         self._body = model.base_model
         self._new_cache = transformers.DynamicCache
-        self.ability = Ability(layers=model.config.num_hidden_layers)
+        most = getattr(model.config, "max_position_embeddings", CONTEXT)
+        self.ability = Ability(layers=model.config.num_hidden_layers, context=min(CONTEXT, most))
         self._slots: list[_Slot] = []
         self._clock = 0
         self._lock = threading.Lock()
 
     def tokens(self, piece: Piece) -> list[int]:
         return self._weights.tokens(piece)
+
+    def size(self, pieces: Sequence[Piece]) -> int:
+        """See `Reader`."""
+        return sum(len(self.tokens(piece)) for piece in pieces)
 
     def read(self, passage: Passage, *, layers: Sequence[int] = ()) -> TokenReading:
         """See `Reader`."""

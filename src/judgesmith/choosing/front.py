@@ -27,10 +27,10 @@ from ..optimizers.examples import agreement, examples_of
 from ..optimizers.report import Fitted, Plan
 from ..pages import Figures, Section, render, write_page
 from ..programs.judge import Judge
-from ..rows import ROLES
 from ..running.console import Watch, out, wide
-from ..running.limits import CHARACTERS_A_TOKEN, Limits
+from ..running.limits import Limits
 from ..running.plain import clean
+from ..signatures.values import Item
 from ..tables import Cell, Column, Table
 
 #: What the page shows agreement against.
@@ -133,8 +133,7 @@ class Comparison:
         judge(subject, missing(subject, book, self.texts.role, self.how), book, watch.step)
         tokens = float(sum(meter.logical_tokens) - before)
         if own.fitted():
-            read = sum(len(ask.get(role) or "") for ask in self.asks.values() for role in ROLES)
-            tokens += own.passages() * read / CHARACTERS_A_TOKEN
+            tokens += sum(own.passes(Item.of(ask)).tokens for ask in self.asks.values())
         result = analyse(subject, book, PERTURBATIONS, self.how)
         harmful = [line for line in result.of("degradation") if line.enough]
         worst = min(harmful, key=lambda line: line.test.d_normalised, default=None)

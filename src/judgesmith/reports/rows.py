@@ -237,6 +237,7 @@ def _verdict(data: Mapping[str, Any], output: str = "") -> Verdict:
         notes=_several(data.get("notes")),
         interval=_interval(data.get("interval")),
         suspicious=_words(data.get("suspicious")) or None,
+        partly=_shares(data.get("partly")),
         category=_words(data.get("category")) or None,
         passed=passed if isinstance(passed := data.get("passed"), bool) else None,
     )
@@ -247,6 +248,11 @@ def _named(value: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for name, one in value.items() if isinstance(value, Mapping) else ():
         if isinstance(one, Mapping):
             yield str(name), one
+
+
+def _shares(value: Any) -> dict[str, float]:
+    named = value.items() if isinstance(value, Mapping) else ()
+    return {str(name): share for name, one in named if 0 <= (share := _number(one)) < 1}
 
 
 def _words(value: Any) -> str:
@@ -426,6 +432,7 @@ def summarise(data: Scored) -> dict[str, Any]:
         "failures": len(rows) - len(judged),
         "deferred": sum(row.deferred for row in rows),
         "suspicious": sum(bool(row.verdict.suspicious) for row in rows),
+        "partly": sum(bool(row.verdict.partly) for row in rows),
         "mean_score": dict(zip(("value", "low", "high"), rounded, strict=True)) | {"n": score.n},
         "errors": len(errors),
         "errors_per_row": round(len(errors) / len(judged), 6) if judged else None,

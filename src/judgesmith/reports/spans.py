@@ -66,6 +66,7 @@ def render(data: Scored) -> str:
     flags = (
         ("left to a person", 1, any(row.deferred for row in data.rows)),
         ("suspicious", 2, any(row.verdict.suspicious for row in data.rows)),
+        ("read in part", 64, any(row.verdict.partly for row in data.rows)),
         ("used to compile the judge", 4, any(row.seen for row in data.rows)),
         *((f"the judge {what}", bit, decided is not None) for what, bit in _decides(data)),
         ("people and judge decide differently", 32, decided is not None and bool(np.nanmax([0, *decided.gap]))),
@@ -274,6 +275,7 @@ def _columns(data: Scored, html: list[str], texts: list[str]) -> dict[str, Any]:
             + 8 * bool(judge == 0)
             + 16 * bool(judge == 1)
             + 32 * bool(gap == 1)
+            + 64 * bool(row.verdict.partly)
             for row, judge, gap in zip(data.rows, decided.score, decided.gap, strict=True)
         ],
         "score": [_plain(side.score) for side in data.sides],

@@ -13,7 +13,7 @@ from ..parts import Options, option
 from ..programs.judge import Judge
 from ..programs.models.lm import Connection, LanguageModel, Meter, check_priced, price
 from ..programs.models.transport import Reply
-from ..signatures.values import Item
+from ..signatures.values import Item, Passes
 from .opening import expected_seconds
 
 #: The fewest rows for a meaningful share of failed ones.
@@ -75,7 +75,8 @@ class Limits(Options):
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What judging would take: calls at most, and about how many tokens, dollars (None: price unknown) and seconds."""
+    """What judging would take: calls at most, and about how many tokens, dollars (None: price unknown) and seconds; and
+    passes of a model that reads the rows beside the calls, with their tokens, which cost time alone."""
 
     rows: int
     calls: int
@@ -83,6 +84,8 @@ class Estimate:
     completion_tokens: int
     cost: float | None
     seconds: float
+    passes: int = 0
+    read_tokens: int = 0
 
     def __add__(self, other: Estimate) -> Estimate:
         costs = (self.cost, other.cost)
@@ -93,6 +96,8 @@ class Estimate:
             self.completion_tokens + other.completion_tokens,
             None if None in costs else math.fsum(cost or 0.0 for cost in costs),
             self.seconds + other.seconds,
+            self.passes + other.passes,
+            self.read_tokens + other.read_tokens,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -102,9 +107,10 @@ class Estimate:
         from .console import duration
 
         cost = "price unknown" if self.cost is None else f"about ${self.cost:.2f}"
+        read = f"; {self.passes:,} passes of about {self.read_tokens:,} tokens read the rows" if self.passes else ""
         return (
             f"{self.rows:,} rows to judge: at most {self.calls:,} calls, about {self.prompt_tokens:,} + "
-            f"{self.completion_tokens:,} tokens, {cost}, about {duration(self.seconds)}. Nothing was spent."
+            f"{self.completion_tokens:,} tokens, {cost}, about {duration(self.seconds)}{read}. Nothing was spent."
         )
 
 
@@ -114,7 +120,10 @@ def estimate(judge: Judge, model: str | None, rows: int, sample: Sequence[Item],
     tokens = round(sum(_prompt_tokens(judge, item) for item in sample) / len(sample)) if sample else 0
     prompt, completion = rows * calls * tokens, rows * calls * ANSWER_TOKENS
     cost = None if model is None else price(model, Reply("", None, prompt, completion))
-    return Estimate(rows, rows * calls, prompt, completion, cost, expected_seconds(rows * calls, model, where))
+    seconds, each = expected_seconds(rows * calls, model, where), rows / max(1, len(sample))
+    read = sum(map(judge.passes, sample), Passes())
+    passes, read_tokens = round(each * read.count), round(each * read.tokens)
+    return Estimate(rows, rows * calls, prompt, completion, cost, seconds, passes, read_tokens)
 
 
 def _prompt_tokens(judge: Judge, item: Item) -> float:

@@ -134,6 +134,7 @@ def _tell(summary: ScoreSummary, target: str, left: int | None) -> None:
             "rows have texts that address a judge (`suspicious` in the output says what that did); a "
             "score that moved by more than a tenth of its scale is of the text without those sentences",
         ),
+        (summary.partly, "rows have texts of which not all was read (`partly` in the output says which share)"),
     ):
         if count:
             out.print(f"note: {count} {note}", style="yellow")

@@ -48,6 +48,8 @@ class ScoreSummary:
     repaired: int = 0
     suspicious: int = 0
     """Rows whose texts address a judge."""
+    partly: int = 0
+    """Rows of whose texts not all was read."""
     resumed: int = 0
     """Rows that an earlier run wrote."""
     seen: int = 0
@@ -73,6 +75,7 @@ class ScoreSummary:
         self.failed += bool(failure)
         self.repaired += bool(verdict["repaired"])
         self.suspicious += bool(verdict.get("suspicious"))
+        self.partly += bool(verdict.get("partly"))
         self.seen += bool(record.get("seen"))
         if failure and len(self.failures) < 1000:
             self.failures.append((record["id"], failure))

@@ -20,6 +20,7 @@ OF_VERDICT = (
     "judge_failure",
     "judge_repaired",
     "judge_suspicious",
+    "judge_partly",
     "judge_category",
     "judge_low",
     "judge_high",

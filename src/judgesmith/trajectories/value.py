@@ -41,6 +41,7 @@ _TOOL = re.compile(
 _ERROR = re.compile(r"[\s{\[\"'(]*(?:\w*error\b|\w*exception\b|traceback)", re.IGNORECASE)
 #: Characters of a result or of arguments that are shown, of a whole trajectory, and of a result where that is longer.
 LONGEST, BUDGET, SHORTEST = 2000, 10_000, 200
+_GONE = "characters left out …]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +187,15 @@ def cut(text: str, most: int) -> str:
     if len(text) <= most:
         return text
     half = most // 2
-    return f"{text[:half]} [… {len(text) - 2 * half:,} characters left out …] {text[-half:]}"
+    return f"{text[:half]} [… {len(text) - 2 * half:,} {_GONE} {text[-half:]}"
+
+
+def shown_share(text: str) -> float:
+    """The share of a trajectory that its text shows, by the notes of `cut` in it; 1 of any other text."""
+    if _GONE not in text or not Trajectory.read(text).turns:
+        return 1.0
+    gone = sum(int(count.replace(",", "")) for count in re.findall(rf"\[… ([\d,]{{1,12}}) {_GONE}", text))
+    return len(text) / (len(text) + gone)
 
 
 def indented(text: str) -> str:

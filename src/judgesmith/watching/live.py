@@ -54,6 +54,7 @@ FILTERS: dict[str, tuple[str, Callable[[Scored], Iterable[Any]]]] = {
     "failed": ("without score", lambda data: [row.verdict.failure for row in data.rows]),
     "people": ("with human ratings", lambda data: ~np.isnan(data.sides[0].human + data.sides[0].score)),
     "suspicious": ("suspicious", lambda data: [row.verdict.suspicious for row in data.rows]),
+    "partly": ("read in part", lambda data: [row.verdict.partly for row in data.rows]),
     "fail": ("the judge fails it", lambda data: [row.verdict.passed is False for row in data.rows]),
     "pass": ("the judge passes it", lambda data: [row.verdict.passed for row in data.rows]),
     "differ": ("decided differently", lambda data: [] if (side := data.passed()) is None else side.gap == 1),

@@ -1,6 +1,7 @@
 """Readings weighed by labels: a judge compiled with a reader that knows what the labels follow from."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -57,7 +58,12 @@ def test_the_report_says_what_weighs(compiled: ReadingsJudge) -> None:
 def test_the_plan_says_what_is_read() -> None:
     labels = planted_labels()
     (note,) = Compiler().plan(ReadingsJudge("fluency"), labels, None).notes
-    assert note.startswith("passages that are read of each of 72 rows, beside the calls: 1;")
+    assert note.startswith("texts that are read beside the calls: 72 rows in 72 passes of about ")
+    long = replace(labels, rows=tuple(replace(row, output=row.output * 400) for row in labels.rows))
+    (note,) = Compiler().plan(ReadingsJudge("fluency"), long, None).notes
+    passes, tokens = (int(n.replace(",", "")) for n in re.findall(r"([\d,]+) passes of about ([\d,]+) tokens", note)[0])
+    characters = sum(len(row.output) for row in long.rows)
+    assert passes >= 2 * 72 and characters / 3.5 < tokens < 2 * characters / 3.5
     assert Compiler(search=None).plan(DirectScorer("fluency"), labels, None).notes == ()
 
 

@@ -9,6 +9,7 @@ from reading_stand_ins import Copyist, echoing
 from judgesmith.errors import OptionError
 from judgesmith.programs.baselines.likelihood import GptScore
 from judgesmith.programs.baselines.metrics import reference_metric
+from judgesmith.programs.readings.reader import Ability
 
 SOURCE = "the council repairs the bridge"
 
@@ -16,6 +17,13 @@ SOURCE = "the council repairs the bridge"
 def test_percent_is_the_mean_probability(copyist: Copyist) -> None:
     verdict = next(GptScore().score_many([{"source": SOURCE, "output": SOURCE}]))
     assert verdict.score == -1 and verdict.percent == pytest.approx(100 * math.exp(-1))
+
+
+def test_a_long_source_is_read_in_part_which_is_said(copyist: Copyist) -> None:
+    copyist.ability = Ability(context=120)
+    verdict = GptScore().score("the council", source=f"{SOURCE} {'word ' * 900}")
+    assert verdict.score == -1 and 0 < verdict.partly["source"] < 0.2
+    assert verdict.notes == (f"{verdict.partly['source']:.1%} of the source was read",)
 
 
 def test_gptscore_asks_for_the_aspect(copyist: Copyist) -> None:

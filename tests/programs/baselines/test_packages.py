@@ -22,6 +22,21 @@ def test_bertscore_takes_the_best_reference(bert_score: Any) -> None:
     assert bert_score.options[0] == {"model_type": "roberta-large", "num_layers": 9}
 
 
+def test_what_an_encoder_cuts_off_is_said(bert_score: Any) -> None:
+    class Tokenizer:
+        model_max_length = 4
+
+        def encode(self, text: str, *, verbose: bool) -> list[str]:
+            return text.split()
+
+    bert_score.BERTScorer._tokenizer = Tokenizer()
+    whole, cut = BertScore().score_many(
+        [{"output": "a b", "reference": "a b c"}, {"output": "a b c d " * 2} | {"reference": "a b " * 8}]
+    )
+    assert whole.partly == {} and whole.notes == ()
+    assert cut.partly == {"output": 0.5, "reference": 0.25} and cut.notes[0] == "50.0% of the output was read"
+
+
 def test_what_bertscore_lacks_is_named(bert_score: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ModelError, match="the model nobody/nothing cannot be fetched or opened: no such model"):
         BertScore(model="nobody/nothing").score("x", "y")

@@ -3,6 +3,7 @@
 import concurrent.futures
 import json
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from judgesmith.programs.models.files import CATALOG, installed, model_path
 from judgesmith.programs.models.lm import Capabilities, Connection, LanguageModel
 from judgesmith.programs.models.local import EmbeddedEndpoint, close_all, embedded, thread_count
 from judgesmith.programs.models.transport import OpenAIStyle
+from judgesmith.programs.pointwise.direct import DirectScorer
 
 NAME = "smollm2-135m"
 SLOTS = 2
@@ -160,6 +162,26 @@ def test_a_beginning_that_prompts_share_is_computed_once_for_each_slot(endpoint:
     cold = [u for u in usage if u["prompt_tokens_details"]["cached_tokens"] < u["prompt_tokens"] / 2]
     assert len(cold) <= SLOTS
     assert all(u["prompt_tokens"] > 100 for u in usage)
+
+
+@pytest.mark.model
+def test_a_prompt_is_answered_whole_or_its_row_fails(endpoint: EmbeddedEndpoint) -> None:
+    """Several long prompts share one memory: none of them is cut, whatever stands in it."""
+    style = OpenAIStyle(f"{endpoint.base_url}/v1", endpoint.model_id, key=endpoint.api_key, timeout=300, label=NAME)
+    lm = LanguageModel(f"local/{NAME}", style, identity="test", connection=Connection(cache=False))
+    judge = DirectScorer("fluency", lm=lm)
+    room = 512 * SLOTS
+    words = [room // 2, room // 2 + 1, room // 2 + 2, 2 * room]
+    rows = [{"source": "A source.", "output": f"Text {n}: " + "word " * n} for n in words]
+    verdicts = list(judge.score_many(rows, concurrency=len(rows), progress=False))
+    *some, last = verdicts
+    assert re.search(
+        rf"request \(\d+ tokens\) exceeds the available context size \({room} tokens\)", last.failure or ""
+    )
+    for count, verdict in zip(words, some, strict=False):
+        assert verdict.failure is None or "context size" in verdict.failure
+        assert verdict.failure is not None or verdict.usage.prompt_tokens > count
+    assert any(verdict.failure is None for verdict in some)
 
 
 SCRIPT = """

@@ -53,9 +53,9 @@ def test_a_refused_system_message_moves_to_the_users_turn() -> None:
     assert whole(pieces) == "<|im_start|>user\nBe strict.\n\nHello<|im_end|>\n<|im_start|>assistant\n"
 
 
-def test_long_texts_are_cut() -> None:
+def test_long_texts_stay_whole() -> None:
     text = Text("s" * 5000, "o" * 5000, "c" * 5000)
-    assert (len(text.given), len(text.made)) == (6002, 3000)
+    assert (len(text.given), len(text.made)) == (10_002, 5000)
 
 
 @pytest.mark.parametrize(

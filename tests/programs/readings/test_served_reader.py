@@ -1,5 +1,8 @@
 """A served model, read over a real socket."""
 
+import json
+from typing import Any
+
 import numpy as np
 import pytest
 from misbehaving_server import MakeServer, Say, Server
@@ -7,6 +10,7 @@ from reading_stand_ins import echoing
 
 from judgesmith.errors import CallError, JudgesmithError, ModelError, OptionError
 from judgesmith.programs.readings.bindings.served_reader import ServedReader
+from judgesmith.programs.readings.kinds import read_row
 from judgesmith.programs.readings.passages import Passage, Piece, Text, passage
 
 
@@ -61,6 +65,40 @@ def test_a_server_that_cannot_is_named(serve: MakeServer, say: Say, error: type[
     reader = ServedReader(serve(say).base, "m")
     with pytest.raises(error, match=says):
         reader.read(Passage((Piece("a"), Piece("b")), 1))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "This model's maximum context length is 2048 tokens. However, your prompt has 5000.",
+        "the request exceeds the available context size, try increasing it",
+        "The prompt is too long",
+    ],
+)
+def test_a_row_that_is_too_long_for_a_server_is_that_rows_failure(serve: MakeServer, said: str) -> None:
+    reader = ServedReader(serve(Say(status=400, body=json.dumps({"error": {"message": said}}).encode())).base, "m")
+    with pytest.raises(CallError, match=r"longer than the model's context \(HTTP 400: .*longer context"):
+        reader.read(Passage((Piece("a"), Piece("b")), 1))
+
+
+@pytest.mark.parametrize("told", ["max_model_len", "context_length", None])
+def test_long_rows_are_read_in_windows_where_a_server_says_what_it_holds(serve: MakeServer, told: str | None) -> None:
+    def answer(number: int, body: dict[str, Any]) -> Say:
+        listed = {"id": "m", **({told: 301} if told else {})}
+        return echoing(number, body) if body else Say(body=json.dumps({"data": [listed]}).encode())
+
+    server = serve(answer)
+    reader = ServedReader(server.base, "m")
+    reader.look()
+    text = Text("A source of it. " * 200, "Every word of it counts. " * 100)
+    row = read_row(reader, text, layers=0, counted=False)
+    sent = [body["prompt"] for body in server.bodies if body]
+    if told is None:
+        assert len(sent) == 1 and row.source == 1
+    else:
+        assert len(sent) > 4 and max(map(len, sent)) <= 3 * 301 and row.source < 1
+    assert len(row.tokens.logp) == pytest.approx(500, abs=2)
+    assert row.tokens.ends[-1] in (len(text.made) - 1, len(text.made))
 
 
 def test_states_are_not_to_be_had_from_a_server(server: Server) -> None:

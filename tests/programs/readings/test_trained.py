@@ -45,14 +45,17 @@ def test_the_shipped_weights_are_those_of_the_card() -> None:
 def test_it_tells_good_from_bad(aspect: str) -> None:
     asked = INSTRUCTIONS["summarization"]
     good, wrong, long = (
-        trained.trained_score(Text(SOURCE, output, instruction=asked), aspect) for output in (GOOD, WRONG, GOOD * 40)
+        trained.trained_score(Text(SOURCE, output, instruction=asked), aspect).score
+        for output in (GOOD, WRONG, GOOD * 40)
     )
     assert good > wrong + 20
     if aspect in AS_TRAINED:
         assert good == pytest.approx(AS_TRAINED[aspect], abs=3)
     assert -100 < long < good
     book = Text(SOURCE * 20_000, GOOD, "c " * 5_000, asked, "r " * 5_000)
-    assert -100 < trained.trained_score(book, "a" * 5_000) < 200  # cut to what the model takes
+    read = trained.trained_score(book, "a" * 5_000)
+    assert -100 < read.score < 200  # cut to what the model takes, which is said
+    assert read.shares["source"] < 0.001 and {"context", "reference"} <= set(read.shares)
 
 
 @pytest.fixture
@@ -60,7 +63,7 @@ def lm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """A model whose readings are planted. The trained reader knows the length of an output alone."""
     monkeypatch.setitem(opening._opened, "test/model at None", Opened(PlantedReader(), "a1b2" * 16))
     monkeypatch.setattr(trained, "open_trained", lambda: None)
-    monkeypatch.setattr(trained, "trained_score", lambda text, aspect: float(len(text.made)))
+    monkeypatch.setattr(trained, "trained_score", lambda text, aspect: trained.Trained(float(len(text.made)), {}))
     with scripted_models() as make:
         yield make(guessing())[0]
 

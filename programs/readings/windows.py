@@ -1,0 +1,254 @@
+"""How a row is read that is longer than a model's context: in windows, every word of the output in one of them.
+
+A row that fits into the context is one passage. Any other is divided by these rules, of the tokens that the instruction
+and the template leave of the context (the room):
+
+* An output of at most three quarters of the room is read at once; what it was made from has the rest.
+* A longer output is read in windows that follow each other. A quarter of the room holds what it was made from (less
+  where that is shorter); of the rest, one third holds the output's words before the window, as many as fit, and two
+  thirds the window. The first window has no words before it, and takes their place.
+* Of a source (with its context) that does not fit beside a window, those stretches are shown that share most words with
+  the window, each word weighed by how few stretches have it; with equal weights the earlier one. They stand in their
+  order, with a mark where others are left out. The share of the source that stood in some window is told.
+
+Log-probabilities are those of all tokens of all windows; hidden states are the mean over all tokens, as of one passage.
+Cost: at most two passes over an output's tokens, and memory for one window. What is divided are texts, at the ends of
+sentences or words, so that every reader has the same windows where its tokens are the same.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ...errors import OptionError
+from ...signatures.values import Passes
+from .passages import Passage, Piece, Text, framed, passage
+from .reader import Reader, TokenReading
+
+#: Characters of scripts that have no spaces between words.
+SPACELESS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_WORD = re.compile(rf"[{SPACELESS}]|[^\W{SPACELESS}]+")
+#: Tokens that are kept free for what division changes at the edges, and the fewest that a window is worth.
+SPARE, LEAST = 32, 64
+#: Characters of the longest tokens (spaces, mostly): no text of more for each token of the context fits into it.
+LONGEST_TOKEN = 32
+#: Characters of a stretch at most.
+STRETCH = 400
+#: Stretches that a word may stand in to say where a window belongs, so that time is linear.
+COMMON = 64
+#: What stands for stretches that are left out.
+LEFT_OUT = "\n[…]\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Tokens that a window has: for what the output was made from, for its words before the window, for the window."""
+
+    given: int
+    before: int
+    target: int
+
+    @classmethod
+    def of(cls, room: int, given: int, made: int) -> Room:
+        """room: tokens beside the instruction. given, made: tokens of what the output was made from, and of it."""
+        if made <= room * 3 // 4:
+            return cls(min(given, room - made), 0, made)
+        source = min(given, room // 4)
+        before = (room - source) // 3
+        return cls(source, before, room - source - before)
+
+    def windows(self, made: int) -> int:
+        """How many windows an output takes, about."""
+        return 1 + max(0, math.ceil((made - self.target - self.before) / max(1, self.target)))
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A passage, and the character of the output at which its target begins."""
+
+    passage: Passage
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """What is read of a row. source: the share of its source and context that stands in some window, from 0 to 1."""
+
+    each: tuple[Window, ...]
+    source: float = 1.0
+
+
+def windows(text: Text, reader: Reader) -> Windows:
+    """The passages that a row is read in. Raises OptionError for an empty output, and for a context that holds little
+    more than the instruction."""
+    whole, context = passage(text, reader.chat), reader.ability.context
+    if not context or _holds(reader, whole):
+        return Windows((Window(whole, 0),))
+    frame = reader.size(framed(reader.chat, text.instruction, LEFT_OUT, "…", before="…").pieces)
+    room = context - frame - SPARE
+    if room < LEAST:
+        raise OptionError(
+            f"{reader.name} holds {context:,} tokens, of which the instruction takes {frame:,}: too little is left for "
+            "the row's texts; shorten the instruction, or take a reader with a longer context"
+        )
+    longest = min(STRETCH, room // 8)
+    source, made = _Stretches(text.given, longest, reader), _Stretches(text.made, longest, reader)
+    sizes = [made.size(index) for index in range(len(made.spans))]
+    rooms = Room.of(room, source.total(room), sum(sizes))
+    result, shown = list[Window](), set[int]()
+    for before, first, end in _divided(sizes, rooms):
+        start = made.spans[first][0]
+        target, said = made.joined(range(first, end)), made.joined(range(before, first))
+        if not target.strip():
+            continue
+        chosen = source.chosen(target, rooms.given)
+        shown |= chosen
+        part = framed(reader.chat, text.instruction, source.joined(chosen), target, before=said)
+        result.append(Window(part, start))
+    return Windows(tuple(result), source.share(shown))
+
+
+def _holds(reader: Reader, whole: Passage) -> bool:
+    """Whether a passage fits into the context. Tokens are not counted of one that is far too long."""
+    length, context = sum(len(piece.text) for piece in whole.pieces), reader.ability.context
+    return length <= LONGEST_TOKEN * context and reader.size(whole.pieces) <= context
+
+
+def _divided(sizes: Sequence[int], rooms: Room) -> Iterator[tuple[int, int, int]]:
+    """The windows of an output as indices of stretches: the first one before the window, its own first one, its end.
+    sizes: the stretches' tokens."""
+    first = 0
+    while first < len(sizes):
+        before, left = first, rooms.before
+        while before and sizes[before - 1] <= left:
+            before -= 1
+            left -= sizes[before]
+        end, left = first, rooms.target + (0 if first else rooms.before)
+        while end < len(sizes) and (end == first or sizes[end] <= left):
+            left -= sizes[end]
+            end += 1
+        yield before, first, end
+        first = end
+
+
+class _Stretches:
+    """A text in stretches, of which those are found that a window of the output needs."""
+
+    def __init__(self, text: str, longest: int, reader: Reader) -> None:
+        self._text, self._reader = text, reader
+        self.spans = list(stretches(text, longest))
+
+    def size(self, index: int) -> int:
+        """Tokens of a stretch, at most."""
+        return self._reader.size((Piece(self._text[slice(*self.spans[index])]),))
+
+    def total(self, enough: int) -> int:
+        """Tokens of the whole text; those of its beginning where that has enough."""
+        total = 0
+        for index in range(len(self.spans)):
+            total += self.size(index)
+            if total > enough:
+                break
+        return total
+
+    @cached_property
+    def _places(self) -> dict[str, list[int]]:
+        """The stretches that a word stands in."""
+        places = defaultdict[str, list[int]](list)
+        for index, span in enumerate(self.spans):
+            for word in _words(self._text[slice(*span)]):
+                places[word].append(index)
+        return places
+
+    def chosen(self, target: str, room: int) -> set[int]:
+        """The stretches that are shown beside a window: all, or those that share most with it, as many as fit."""
+        count, weights = len(self.spans), Counter[int]()
+        if self.total(room) <= room:
+            return set(range(count))
+        for word in sorted(_words(target)):
+            found = self._places.get(word, ())
+            if len(found) <= COMMON:
+                weights.update(dict.fromkeys(found, math.log(count / max(1, len(found)))))
+        result = set[int]()
+        room += (mark := self._reader.size((Piece(LEFT_OUT),)))
+        for index in sorted(range(count), key=lambda index: (-weights[index], index)):
+            room -= self.size(index) + mark
+            if room < 0:
+                break
+            result.add(index)
+        return result
+
+    def joined(self, chosen: Iterable[int]) -> str:
+        """The text of some stretches, in their order."""
+        runs, last = list[str](), -1
+        for index in sorted(chosen):
+            words = self._text[slice(*self.spans[index])]
+            if runs and index - 1 == last:
+                runs[-1] += words
+            else:
+                runs.append(words)
+            last = index
+        return LEFT_OUT.join(runs)
+
+    def share(self, shown: set[int]) -> float:
+        """The share of the characters that stands in some stretches; 1 of an empty text."""
+        seen = sum(end - start for start, end in (self.spans[index] for index in shown))
+        return seen / len(self._text) if self._text else 1.0
+
+
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(text.casefold()))
+
+
+def stretches(text: str, longest: int) -> Iterator[tuple[int, int]]:
+    """Where a text is divided: after a sentence, else before a space, else after `longest` characters, which are the
+    most that a stretch has.
+
+    >>> [("One two. Three"[a:b]) for a, b in stretches("One two. Three", 12)]
+    ['One two.', ' Three']
+    """
+    half = longest // 2
+    form = rf"(?s).{{{half},{longest}}}(?:(?<=[.!?\n])(?=\s)|(?<=[。！？]))|.{{1,{longest}}}(?=\s|\Z)|.{{1,{longest}}}"
+    return (match.span() for match in re.finditer(form, text))
+
+
+# Reading -------------------------------------------------------------------------------------------------------------
+
+
+def read_windows(reader: Reader, each: Sequence[Window], *, layers: Sequence[int] = ()) -> TokenReading:
+    """Windows as one reading: the tokens of all in their order, and of hidden states the mean over all tokens. Raises
+    what the reader raises."""
+    if len(each) == 1:
+        return reader.read(each[0].passage, layers=layers)
+    read = [reader.read(window.passage, layers=layers) for window in each]
+    counts = [len(one.logp) for one in read]
+    means = {layer: np.average([one.means[layer] for one in read], axis=0, weights=counts) for layer in layers}
+    return TokenReading(
+        logp=np.concatenate([one.logp for one in read]),
+        entropy=np.concatenate([one.entropy for one in read]),
+        top=np.concatenate([one.top for one in read]),
+        ends=tuple(window.start + end for window, one in zip(each, read, strict=True) for end in one.ends),
+        means={layer: mean.astype(np.float32) for layer, mean in means.items()},
+    )
+
+
+#: Tokens of a template, an instruction and the marks around a row; bytes to a token, about; tokens of a context where
+#: no model was opened to tell.
+FRAME, BYTES_A_TOKEN, USUAL_CONTEXT = 60, 3.5, 4096
+
+
+def expected_passes(text: Text, context: int = USUAL_CONTEXT) -> Passes:
+    """What reading a row will take, about; no model is opened."""
+    given, made = (math.ceil(len(part.encode("utf-8", "replace")) / BYTES_A_TOKEN) for part in (text.given, text.made))
+    if FRAME + given + made <= context:
+        return Passes(1, FRAME + given + made)
+    rooms = Room.of(context - FRAME - SPARE, given, made)
+    passes = rooms.windows(made)
+    return Passes(passes, made + passes * (FRAME + rooms.given) + (passes - 1) * rooms.before)
