@@ -1,175 +1,497 @@
 """What annotation and tracing tools export, as plain records: Argilla, Label Studio, MLflow, Langfuse, Phoenix.
 
 Each record gets the columns that people would have written by hand: texts under their own names, `scores` as {name:
-{rater: rating}}, and `why` as {name: [comment]}. Only what people said counts: scores of other judges (LLM, code) are
-left out and counted.
+{rater: rating}}, and `why` as {name: [comment]}. A comparison of two outputs gets a column of the question's name with
+{rater: winner}. Only what people said of a whole output counts: scores of other judges (LLM, code) and of parts of an
+output are left out and counted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import base64
+import binascii
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from ..conversation import parsed
+from ..conversation import judged, parsed, rendered
 from ..errors import LabelsError
-from ..rows import folded_name, named_roles
+from ..rows import ROLES, as_text, folded_name, named_roles, source_key
+from .preferences import Pairs, names_a_side, only_pair
 
 Record: TypeAlias = dict[str, Any]
-#: A question, who answered it, the answer, whether it counts (a person gave it and stands by it), and the reason.
-Given: TypeAlias = tuple[Any, Any, Any, bool, Any]
+#: Why a rating is left out.
+DISCARDED = "which no person gave or which were discarded"
+OF_PARTS = "which are of parts of an output (spans, regions, messages)"
+OF_SPANS = "which are of single spans and not of their trace (of its root only where the export has the spans)"
+AGAIN = "which the same person replaced by a later one"
 #: What MLflow's expectations call an expected answer.
 _EXPECTED = ("reference", "expected_response")
 _REASONS = frozenset[str]().union(*named_roles("ratings")["rationale"])
+_CONVERSATIONS = frozenset[str]().union(*ROLES["messages"])
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """An answer to a question of an export. left: why it is no rating of the output, "" where it is one. compares: its
+    value names the better one of two outputs."""
+
+    question: Any
+    rater: Any
+    value: Any
+    left: str = ""
+    reason: Any = None
+    compares: bool = False
+
+
+Reader: TypeAlias = Callable[[Mapping[str, Any]], tuple[Record, Iterable[Given]]]
 
 
 @dataclass
 class Export:
-    """A tool whose export was recognised. left_out: ratings that no person gave, or that were discarded."""
+    """A tool whose export was recognised. left: how many ratings were left out, by reason. roles: the columns of
+    comparisons by role, as they were found; winners: the questions that compare two outputs."""
 
     tool: str
-    read: Callable[[Mapping[str, Any]], tuple[Record, Iterator[Given]]]
-    left_out: int = 0
+    read: Reader
+    left: Counter[str] = field(default_factory=Counter)
+    roles: dict[str, str] = field(default_factory=dict)
+    winners: dict[str, None] = field(default_factory=dict)
 
     def record(self, record: Mapping[str, Any]) -> Record:
-        made, ratings = self.read(record)
+        """The texts of a record, with what people said of them: the last that each of them said."""
+        texts, answers = self.read(record)
+        pairs = Pairs.find([*texts], {}, decided=False)
         scores: dict[str, dict[str, Any]] = {}
-        why: dict[str, list[str]] = {}
-        for question, rater, value, counts, reason in ratings:
+        choices: dict[str, dict[str, Any]] = {}
+        why: dict[str, dict[str, list[Any]]] = {}
+        for one in answers:
+            question, value, reason = one.question, _single(one.value), one.reason
             if isinstance(value, str) and folded_name(str(question)) in _REASONS:  # a question that asks for a text
                 question, value, reason = None, None, value
-            if counts and _there(reason):
-                why.setdefault(str(question or "rating"), []).append(reason)
-            value = value[0] if isinstance(value, list) and len(value) == 1 else value
-            if not counts:
-                self.left_out += value is not None
-            elif value is not None and not isinstance(value, (list, Mapping)):  # rankings and spans are no ratings
-                given = scores.setdefault(str(question or "rating"), {})
-                who = str(rater) if _there(rater) else "1"
-                while who in given:  # the same person once more
-                    who += "'"
-                given[who] = value
-        return {**made, "scores": scores} | ({"why": why} if why else {})
+            name = str(question or "rating")
+            if one.left:
+                self.left[one.left] += value is not None
+                continue
+            compares = one.compares or (pairs is not None and names_a_side(value, pairs))
+            kept = (choices if compares else scores).setdefault(name, {})
+            who = str(one.rater) if _there(one.rater) else str(len(kept) + 1)
+            if value is not None and not isinstance(value, Mapping | list):  # rankings and spans are no ratings
+                self.left[AGAIN] += who in kept
+                kept[who] = value
+                why.get(name, {}).pop(who, None)
+            if _there(reason):
+                why.setdefault(name, {}).setdefault(who, []).append(reason)
+        rated = {name: by for name, by in scores.items() if by}
+        comparisons = self._comparisons(texts, {name: by for name, by in choices.items() if by})
+        made = texts | ({"scores": rated} if rated or not comparisons else {})
+        reasons = {name: [text for several in by.values() for text in several] for name, by in why.items()}
+        return made | comparisons | ({"why": reasons} if reasons else {})
+
+    def _comparisons(self, texts: Record, choices: Mapping[str, Any]) -> Record:
+        if choices and not self.roles and Pairs.find([*texts], {}, decided=False) is None:
+            sides = only_pair([name for name, cell in texts.items() if as_text(cell) is not None])
+            self.roles = dict(zip(("output_a", "output_b"), sides, strict=False))
+        made = {name if name not in texts else f"{name} (winner)": by for name, by in choices.items()}
+        self.winners |= dict.fromkeys(made)
+        return made
+
+    def columns(self, chosen: Mapping[str, Any], origin: str) -> dict[str, Any]:
+        """The columns that a user named, with those of the comparisons. Raises LabelsError where several questions
+        compare the outputs, and none was named."""
+        if not self.winners or "output" in chosen:
+            return dict(chosen)
+        if len(self.winners) > 1 and "winner" not in chosen:
+            names = ", ".join(self.winners)
+            raise LabelsError(f"{origin}: several questions compare two outputs ({names}); pass --columns winner=NAME")
+        return self.roles | {"winner": next(iter(self.winners))} | dict(chosen)
+
+    def said(self) -> str:
+        """How many ratings were left out, with the reasons; "" where there are none."""
+        return "".join(f"; {count} ratings were left out, {why}" for why, count in self.left.items() if count)
 
 
 def recognised(head: Sequence[Mapping[str, Any]], origin: str) -> Export | None:
-    """The tool that these records come from, None for plain ones. Raises LabelsError for Label Studio's CSV."""
-    if head and {"annotation_id", "lead_time"} <= set(head[0]):
-        raise LabelsError(f"{origin}: this is an export of Label Studio as CSV or JSON-MIN; export it as JSON")
-    for tool, keys, read in _TOOLS:
-        if head and sum(keys <= set(record) for record in head) * 2 > len(head):
+    """The tool that these records come from, None for plain ones. Raises LabelsError for an export without texts, and
+    for Label Studio's CSV."""
+    for keys, without, problem in _REFUSED:
+        if head and all(keys <= set(record) and not without & set(record) for record in head):
+            raise LabelsError(f"{origin}: {problem}")
+    for tool, known, read in _TOOLS:
+        if head and sum(map(known, head)) * 2 > len(head):
             return Export(tool, read)
-    return None
+    return Export("Argilla 1", _argilla_1) if any(map(_is_argilla_1, head)) else None
 
 
-def _argilla(record: Mapping[str, Any]) -> tuple[Record, Iterator[Given]]:
+# -- annotation tools
+
+
+def _argilla(record: Mapping[str, Any]) -> tuple[Record, Iterable[Given]]:
     """`records.to_list()`; responses that were not submitted do not count."""
-    given = (
-        (question, response.get("user_id"), response.get("value"), response.get("status") in (None, "submitted"), None)
-        for question, answers in _object(record["responses"]).items()
-        for response in _objects(answers)
-    )
-    return {**_object(record["fields"]), **_object(record.get("metadata")), "id": record.get("id")}, given
+    answers = _object(parsed(record["responses"])).items()
+    given = (one for question, responses in answers for one in _responses(question, responses))
+    fields, about = _object(parsed(record["fields"])), _object(parsed(record.get("metadata")))
+    return {**fields, **about, "id": record.get("id")}, given
 
 
-def _label_studio(record: Mapping[str, Any]) -> tuple[Record, Iterator[Given]]:
-    """The JSON export; cancelled annotations do not count."""
+def _argilla_flat(record: Mapping[str, Any]) -> tuple[Record, Iterable[Given]]:
+    """`records.to_list(flatten=True)` and `to_datasets()`: for each question `.responses`, `.responses.users` and
+    `.responses.status`. A suggestion of a model is no response."""
 
     def given() -> Iterator[Given]:
-        for annotation in _objects(record["annotations"]):
-            who = annotation.get("completed_by")
-            who = (who.get("email") or who.get("id")) if isinstance(who, Mapping) else who
-            for result in _objects(annotation.get("result")):
-                inner = _object(result.get("value"))
-                key = next((key for key in ("rating", "choices", "number", "selected") if key in inner), None)
-                counts = not annotation.get("was_cancelled")
-                if key is not None:
-                    yield result.get("from_name"), who, inner[key], counts, None
-                elif result.get("type") == "textarea" and counts:
-                    yield None, who, None, True, " ".join(map(str, inner.get("text") or ()))
+        for question in _questions(record):
+            values = _listed(record.get(f"{question}.responses"))
+            users = [*_listed(record.get(f"{question}.responses.users")), *[None] * len(values)]
+            status = [*_listed(record.get(f"{question}.responses.status")), *[None] * len(values)]
+            for value, who, state in zip(values, users, status, strict=False):
+                yield Given(question, who, value, _unless_submitted(state))
 
-    return {**_object(record["data"]), "id": record.get("id")}, given()
+    ours = tuple(f"{question}.{part}" for question in _questions(record) for part in ("responses", "suggestion"))
+    kept = {name: cell for name, cell in record.items() if not name.startswith(ours) and name not in _OF_ARGILLA}
+    return kept, given()
 
 
-def _mlflow(record: Mapping[str, Any]) -> tuple[Record, Iterator[Given]]:
+def _argilla_1(record: Mapping[str, Any]) -> tuple[Record, Iterable[Given]]:
+    """Version 1: a column of responses for each question, one of suggestions, and `metadata` as JSON."""
+    questions = [name for name, cell in record.items() if _are_responses(cell)]
+    suggested = tuple(f"{name}-suggestion" for name in record)
+    kept = {
+        name: cell
+        for name, cell in record.items()
+        if name not in questions and not name.startswith(suggested) and name not in ("metadata", "vectors")
+    }
+    about = _object(parsed(record.get("metadata")))
+    given = (one for question in questions for one in _responses(question, record[question]))
+    return {**about, **kept, "id": record.get("external_id") or record.get("id")}, given
+
+
+#: What flat records of Argilla have beside texts and answers.
+_OF_ARGILLA = ("_server_id", "status", "vectors", "inserted_at", "updated_at")
+
+
+def _is_flat(record: Mapping[str, Any]) -> bool:
+    return bool(_questions(record))
+
+
+def _questions(record: Mapping[str, Any]) -> list[str]:
+    """The questions of a flat record of Argilla."""
+    names = set(record)
+    answered = [name.removesuffix(".responses") for name in record if name.endswith(".responses")]
+    answered = [name for name in answered if {f"{name}.responses.users", f"{name}.responses.status"} & names]
+    suggested = [name.removesuffix(".suggestion") for name in record if name.endswith(".suggestion")]
+    suggested = [name for name in suggested if {f"{name}.suggestion.score", f"{name}.suggestion.agent"} & names]
+    return list(dict.fromkeys([*answered, *suggested]))
+
+
+def _is_argilla_1(record: Mapping[str, Any]) -> bool:
+    """Whether it has responses, or suggestions; many records have none."""
+    return any(name.endswith("-suggestion-metadata") for name in record) or any(map(_are_responses, record.values()))
+
+
+def _are_responses(cell: Any) -> bool:
+    if isinstance(cell, str) and "user_id" not in cell:
+        return False
+    cell = parsed(cell)
+    if isinstance(cell, Mapping):
+        return {"user_id", "value", "status"} <= set(cell) and all(
+            isinstance(parsed(part), list) for part in cell.values()
+        )
+    responses = _objects(cell)
+    return bool(responses) and all({"value", "status"} <= set(one) and "user_id" in one for one in responses)
+
+
+def _responses(question: str, cell: Any) -> Iterator[Given]:
+    """Responses as a list of objects, or as an object of lists, which `datasets` makes of one."""
+    cell = parsed(cell)
+    if isinstance(cell, Mapping):
+        columns = {name: _listed(part) for name, part in cell.items()}
+        rows = zip(*columns.values(), strict=False)
+        cell = [dict(zip(columns, row, strict=True)) for row in rows]
+    for one in _objects(cell):
+        yield Given(question, one.get("user_id"), one.get("value"), _unless_submitted(one.get("status")))
+
+
+def _unless_submitted(status: Any) -> str:
+    return "" if not _there(status) or status == "submitted" else DISCARDED
+
+
+def _label_studio(record: Mapping[str, Any]) -> tuple[Record, Iterable[Given]]:
+    """The JSON export, also the older one with `completions`. Cancelled annotations do not count, and of what was said
+    of regions or messages nothing but comments."""
+    annotations = _in_time(_objects(record.get("annotations", record.get("completions"))), "created_at", "id")
+    data = dict(_object(parsed(record["data"])))
+    chats = [name for name, cell in data.items() if not isinstance(cell, str) and judged(cell) is not None]
+    if len(chats) == 1:
+        if chats[0] not in _CONVERSATIONS:
+            data["messages"] = data.pop(chats[0])
+        if "text" in data:  # what annotators are told stands there in templates for chats, and the chat is judged
+            data["data.text"] = data.pop("text")
+    return {**data, "id": record.get("id")}, (one for annotation in annotations for one in _annotated(annotation))
+
+
+#: What answers to a question of Label Studio are called.
+_ANSWERS = ("rating", "choices", "number", "taxonomy", "selected")
+
+
+def _annotated(annotation: Mapping[str, Any]) -> Iterator[Given]:
+    who = annotation.get("completed_by")
+    who = (who.get("email") or who.get("id")) if isinstance(who, Mapping) else who
+    discarded = any(annotation.get(key) for key in ("was_cancelled", "skipped", "was_generated"))
+    results = _objects(annotation.get("result"))
+    regions = {result.get("id") for result in results if _is_region(result)} - {None}
+    for result in results:
+        inner, name = _object(result.get("value")), result.get("from_name")
+        key = next((key for key in _ANSWERS if key in inner), None)
+        if key is not None:
+            value = inner[key]
+            if key == "taxonomy":
+                value = [" > ".join(map(str, path)) for path in value if isinstance(path, list)]
+            if isinstance(value, list) and len(value) > 1 and key in ("choices", "taxonomy"):
+                value = " + ".join(map(str, value))  # an answer of its own: it is no one of them
+            left = DISCARDED if discarded else OF_PARTS if result.get("id") in regions or _is_region(result) else ""
+            yield Given(name, who, value, left, compares=key == "selected")
+        elif result.get("type") == "textarea" and not discarded:
+            yield Given(None, who, None, reason=" ".join(map(str, inner.get("text") or ())))
+
+
+def _is_region(result: Mapping[str, Any]) -> bool:
+    """Whether an answer is of a part of the text, which then stands beside it."""
+    inner = _object(result.get("value"))
+    beside = {key for key, held in inner.items() if held is not None} - {*_ANSWERS, "text", "meta"}
+    return bool(beside) or "item_index" in result or bool(result.get("parentID"))
+
+
+# -- tracing tools
+
+
+def _mlflow(record: Mapping[str, Any]) -> tuple[Record, Iterable[Given]]:
     """`mlflow.search_traces()` as a table; human assessments count, unless another one has taken their place. Passages
     stand beside the inputs as `context`, an expected answer is the reference, and a session is a group."""
     standing = [one for one in _objects(record["assessments"]) if one.get("valid") is not False]
+    about = _object(parsed(record.get("trace_metadata")))
+    roots = _roots(record.get("spans"), about)
 
     def given() -> Iterator[Given]:
-        for assessment in standing:
+        for assessment in _in_time(standing, "create_time"):
             source = _object(assessment.get("source"))
             if "feedback" in assessment:
                 by_person = str(source.get("source_type", "HUMAN")).upper() == "HUMAN"
+                span = assessment.get("span_id")
+                left = DISCARDED if not by_person else OF_SPANS if _there(span) and not roots(span) else ""
                 value = _object(assessment["feedback"]).get("value")
-                name, reason = assessment.get("assessment_name"), assessment.get("rationale")
-                yield name, source.get("source_id"), value, by_person, reason
+                yield Given(
+                    assessment.get("assessment_name"),
+                    source.get("source_id"),
+                    value,
+                    left,
+                    assessment.get("rationale"),
+                )
 
-    inputs = parsed(record.get("request"))
-    passages = inputs.get("context") if isinstance(inputs, Mapping) and len(inputs) > 1 else None
-    if passages is not None:
-        inputs = {name: value for name, value in inputs.items() if name != "context"}
     expected = {one.get("assessment_name"): _object(one.get("expectation")).get("value") for one in standing}
+    asked = trace_input(record.get("request"))
     beside = {
-        "context": passages,
+        "context": asked.context,
         "reference": next((expected[name] for name in _EXPECTED if _there(expected.get(name))), None),
-        "group": _object(parsed(record.get("trace_metadata"))).get("mlflow.trace.session"),
+        "group": about.get("mlflow.trace.session"),
     }
-    texts = {"source": plain(inputs), "output": plain(record.get("response"))}
+    texts = {"source": asked.value, "output": trace_output(record.get("response")).value}
     return {"id": record.get("trace_id"), **texts} | {k: v for k, v in beside.items() if v is not None}, given()
 
 
-def _phoenix(record: Mapping[str, Any]) -> tuple[Record, Iterator[Given]]:
-    """A data frame of spans, joined with their annotations; those of people count."""
-    label, score = record.get("result.label"), record.get("result.score")
+def _mlflow_whole(record: Mapping[str, Any]) -> tuple[Record, Iterable[Given]]:
+    """A line of `Trace.to_json()`: what a table has of it, from its root span."""
+    about, spans = _object(parsed(record["info"])), _objects(_object(parsed(record["data"])).get("spans"))
+    root = next((_object(span.get("attributes")) for span in spans if not _there(_parent(span))), {})
+    sides = {"request": root.get("mlflow.spanInputs"), "response": root.get("mlflow.spanOutputs")}
+    return _mlflow({"assessments": [], **about, "spans": spans} | {k: _loaded(v) for k, v in sides.items()})
+
+
+def _roots(spans: Any, about: Mapping[str, Any]) -> Callable[[Any], bool]:
+    """Whether a span is the root of its trace: as its spans say, or where it is the only one."""
+    if known := _objects(spans):
+        roots = {_hexadecimal(span.get("span_id")) for span in known if not _there(_parent(span))}
+        return lambda span: _hexadecimal(span) in roots
+    alone = _object(parsed(about.get("mlflow.trace.sizeStats"))).get("num_spans") == 1
+    return lambda _: alone
+
+
+def _parent(span: Mapping[str, Any]) -> Any:
+    return span.get("parent_span_id", span.get("parent_id"))
+
+
+def _hexadecimal(span: Any) -> str:
+    """The id of a span, which MLflow's files have in base64 and its assessments in hexadecimal."""
+    text = str(span)
+    if len(text) == 12 and text.endswith("="):
+        try:
+            return base64.b64decode(text, validate=True).hex()
+        except binascii.Error:
+            pass
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """The input or the output of a trace. parts: names of several that could each be meant, of which `value` has
+    all."""
+
+    value: Any
+    context: Any = None
+    parts: tuple[str, ...] = ()
+
+
+def trace_input(value: Any) -> Side:
+    """The input of a trace, the same for exports, `sync` and scorers: a conversation where there is one, the part
+    called `source`, or the only one; passages beside it are context."""
+    value = parsed(value)
+    if not isinstance(value, Mapping) or rendered(value) is not None:
+        return Side(value)
+    context = value.get("context") if len(value) > 1 else None
+    return _side(
+        {name: part for name, part in value.items() if name != "context" or context is None}, "source", context
+    )
+
+
+def trace_output(value: Any) -> Side:
+    """The output of a trace: an answer or a conversation, the part called `output`, or the only one."""
+    value = parsed(value)
+    if not isinstance(value, Mapping) or rendered(value) is not None:
+        return Side(value)
+    return _side(value, "output", None)
+
+
+def _side(value: Mapping[str, Any], usual: str, context: Any) -> Side:
+    if usual in value:
+        return Side(value[usual], context)
+    if len(value) == 1:
+        return Side(next(iter(value.values())), context)
+    return Side(dict(value) or None, context, tuple(map(str, value)))
+
+
+def _phoenix(record: Mapping[str, Any]) -> tuple[Record, Iterable[Given]]:
+    """A data frame of spans, joined with their annotations: a row for each annotation, of which those of people count.
+    A row is of the span that its id names."""
     by_person = str(record.get("annotator_kind") or "HUMAN").upper() == "HUMAN"
-    who = record.get("user_id") or record.get("identifier")
-    rating, reason = score if _there(score) else label, record.get("result.explanation")
-    given = iter([(record.get("annotation_name"), who, rating, by_person, reason)])
-    texts = {f"attributes.{side}.value": name for side, name in (("input", "source"), ("output", "output"))}
-    return {name: plain(record.get(column)) for column, name in texts.items()}, given
+    reason = record.get("result.explanation")
+    rating = next((cell for name in ("score", "label") if _there(cell := record.get(f"result.{name}"))), None)
+    who = phoenix_rater(record)
+    given = [Given(record.get("annotation_name"), who, rating, "" if by_person else DISCARDED, reason)]
+    texts = {
+        "source": trace_input(record.get("attributes.input.value")).value,
+        "output": trace_output(record.get("attributes.output.value")).value,
+    }
+    span = next((cell for name in ("context.span_id", "span_id") if _there(cell := record.get(name))), None)
+    name = span if span is not None else source_key(f"{as_text(texts['source'])}\n{as_text(texts['output'])}")
+    session = record.get("attributes.session.id")
+    return {"id": name, **texts} | ({"group": session} if _there(session) else {}), given
 
 
-def _langfuse(record: Mapping[str, Any]) -> tuple[Record, Iterator[Given]]:
+def phoenix_rater(annotation: Mapping[str, Any]) -> Any:
+    """Who gave an annotation: the user, or its identifier where a program gave it, whose key names no person."""
+    who = [cell for name in ("user_id", "identifier") if _there(cell := annotation.get(name))]
+    return next(iter(who[::-1] if annotation.get("source") == "API" else who), None)
+
+
+def _langfuse(record: Mapping[str, Any]) -> tuple[Record, Iterable[Given]]:
     """Traces or observations with `scores`."""
-    texts = {"source": plain(record["input"]), "output": plain(record["output"])}
-    return {"id": record.get("id"), **texts}, map(langfuse_score, _objects(record["scores"]))
+    texts = {"source": trace_input(record["input"]).value, "output": trace_output(record["output"]).value}
+    scores = _in_time(_objects(record["scores"]), "timestamp", "createdAt")
+    return {"id": record.get("id"), **texts}, map(langfuse_score, scores)
 
 
 def langfuse_score(score: Mapping[str, Any]) -> Given:
     """A score; those of people count (their source is not EVAL, and no judge is named, as `judgesmith sync` does)."""
     by_person = str(score.get("source", "")).upper() != "EVAL" and "judge" not in _object(score.get("metadata"))
     rating = None if score.get("dataType") in ("TEXT", "CORRECTION") else score.get("stringValue") or score.get("value")
-    return score.get("name"), score.get("authorUserId") or score.get("source"), rating, by_person, score.get("comment")
+    who = score.get("authorUserId") or score.get("source")
+    return Given(score.get("name"), who, rating, "" if by_person else DISCARDED, score.get("comment"))
 
 
-#: The tool, the columns by which its export is known, and how one record of it is read.
-_TOOLS = (
-    ("Argilla", {"fields", "responses"}, _argilla),
-    ("Label Studio", {"annotations", "data"}, _label_studio),
-    ("MLflow", {"trace_id", "assessments"}, _mlflow),
-    ("Phoenix", {"attributes.output.value", "result.label", "result.score"}, _phoenix),
-    ("Langfuse", {"input", "output", "scores", "sessionId"}, _langfuse),
+def _has(*keys: str) -> Callable[[Mapping[str, Any]], bool]:
+    return lambda record: set(keys) <= set(record)
+
+
+def _is_whole_trace(record: Mapping[str, Any]) -> bool:
+    about = _object(parsed(record.get("info")))
+    return "trace_id" in about and "spans" in _object(parsed(record.get("data")))
+
+
+#: The tool, whether a record is of its export, and how one is read.
+_TOOLS: tuple[tuple[str, Callable[[Mapping[str, Any]], bool], Reader], ...] = (
+    ("Argilla", _has("fields", "responses"), _argilla),
+    ("Argilla", _is_flat, _argilla_flat),
+    ("Label Studio", _has("annotations", "data"), _label_studio),
+    ("Label Studio", _has("completions", "data"), _label_studio),
+    ("MLflow", _has("trace_id", "assessments"), _mlflow),
+    ("MLflow", _is_whole_trace, _mlflow_whole),
+    ("Phoenix", _has("attributes.output.value", "result.label", "result.score"), _phoenix),
+    ("Langfuse", _has("input", "output", "scores", "sessionId"), _langfuse),
 )
+#: Exports that cannot be labels: columns that they have, and those that they would have if they could; the message.
+_REFUSED = (
+    (
+        frozenset({"annotation_id", "lead_time"}),
+        frozenset({"annotations"}),
+        "this is an export of Label Studio as CSV or JSON-MIN; export it as JSON",
+    ),
+    (
+        frozenset({"traceId", "name", "value"}),
+        frozenset({"input", "output"}),
+        "these are scores of Langfuse without the texts that they are of; export traces with their scores, or pull "
+        "both with `judgesmith sync langfuse PROJECT`",
+    ),
+    (
+        frozenset({"annotation_name", "annotator_kind"}),
+        frozenset({"attributes.output.value", "attributes.input.value"}),
+        "these are annotations of Phoenix without the texts that they are of; join them with their spans, or pull both "
+        "with `judgesmith sync phoenix PROJECT`",
+    ),
+)
+
+
+# -- cells
+
+
+def _single(value: Any) -> Any:
+    """What a list of one holds; NaN is nothing."""
+    value = value[0] if isinstance(value, list) and len(value) == 1 else value
+    return value if _there(value) else None
+
+
+def _in_time(items: Sequence[Mapping[str, Any]], *keys: str) -> list[Mapping[str, Any]]:
+    """From the first to the last, by the first of these keys that all of them have."""
+    key = next((key for key in keys if all(_there(item.get(key)) for item in items)), None)
+    return list(items) if key is None else sorted(items, key=lambda item: _moment(item[key]))
+
+
+def _moment(value: Any) -> tuple[float, str]:
+    return (float(value), "") if isinstance(value, int | float) else (0.0, str(value))
+
+
+def _loaded(value: Any) -> Any:
+    """An attribute of a span, which is JSON: a text stands in quotes."""
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
 
 
 def _object(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _objects(value: Any) -> list[Mapping[str, Any]]:
+def _listed(value: Any) -> list[Any]:
     value = parsed(value)
-    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
+    return list(value) if isinstance(value, list | tuple) else [value] if _there(value) else []
+
+
+def _objects(value: Any) -> list[Mapping[str, Any]]:
+    return [item for item in _listed(value) if isinstance(item, Mapping)]
 
 
 def _there(value: Any) -> bool:
+    if isinstance(value, list | Mapping):
+        return bool(value)
     return value is not None and value == value and value != ""
-
-
-def plain(value: Any) -> Any:
-    """An input or output of a trace: JSON as its object, and of an object with one text that text."""
-    value = parsed(value)
-    if isinstance(value, Mapping) and len(value) == 1:
-        inner = next(iter(value.values()))
-        return inner if isinstance(inner, str) else value
-    return value

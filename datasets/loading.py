@@ -97,16 +97,18 @@ def read_outputs(
     limit: int | None = None,
     also: Sequence[str] = (),
     texts_needed: bool = True,
+    categories: Sequence[str] = (),
 ) -> Outputs:
     """What `read_labels` reads, with the outputs that have no rating: for every command that has a use for these. also:
-    columns with further ratings. texts_needed: whether a file of ids and ratings will not do. Raises LabelsError."""
+    columns with further ratings. texts_needed: whether a file of ids and ratings will not do. categories: the words of
+    all ratings, worst first. Raises LabelsError."""
     table = open_table(source)
     records = list(itertools.islice(table.records, limit))
     if not records:
         raise LabelsError(f"{table.origin}: there are no rows in it")
     sheet = Sheet(table, records, columns or {})
     path = Path(source) if isinstance(source, str | PathLike) else None
-    return replace(sheet.outputs(also, texts_needed=texts_needed), path=path)
+    return replace(sheet.outputs(also, texts_needed=texts_needed, categories=categories), path=path)
 
 
 def aspects_of_mean(aspect: str | None) -> tuple[str, ...]:
@@ -188,12 +190,18 @@ class Compared:
 
 def read_compared(source: Source, columns: Mapping[str, Any] | None = None) -> list[tuple[Compared, Record]] | None:
     """Every row of a file that compares two outputs, whether or not somebody has preferred one; None for another."""
-    records = list(open_table(source).records)
+    table = open_table(source)
+    records = list(table.records)
+    export, plain = recognised(records, table.origin), records
+    if export is not None:
+        plain = [export.record(record) for record in records]
     chosen = remembered(records, columns)
-    pairs = None if "output" in chosen else Pairs.find(names_of(records, verdicts=False), chosen, decided=False)
+    if export is not None:
+        chosen = export.columns(chosen, table.origin)
+    pairs = None if "output" in chosen else Pairs.find(names_of(plain, verdicts=False), chosen, decided=False)
     if pairs is None:
         return None
-    sides = [dict(side) for record in records for side in pairs.sides(record, 1.0)]
+    sides = [dict(side) for record in plain for side in pairs.sides(record, 1.0)]
     for side in sides:
         del side["score"]
     roles = {role: name for role, name in chosen.items() if role not in ("output_a", "output_b", "winner", "score")}
@@ -203,7 +211,7 @@ def read_compared(source: Source, columns: Mapping[str, Any] | None = None) -> l
         name = a.id.removesuffix("-a") if a.id.endswith("-a") else str(line)
         won = None
         with suppress(ValueError):
-            won = pairs.won(record) if pairs.decided else None
+            won = pairs.won(plain[line - 1]) if pairs.decided else None
         found.append((Compared(name, a, b, won), record))
     return found
 

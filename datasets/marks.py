@@ -32,6 +32,8 @@ WORDS: dict[str, Any] = tomllib.loads(files(__package__).joinpath("marks.toml").
 UNRATED = word_set(WORDS["unrated"], "|") | {""}
 _TABLES = (WORDS["pairs"], WORDS["ladders"])
 
+#: What says that something is there.
+_PRESENT = word_set(WORDS["present"], "|")
 #: Words of this many steps, or more, are a score.
 _LIKERT = 5
 #: More distinct words than these are not treated as a rating scale.
@@ -82,7 +84,8 @@ class Marks:
     that they can be taken for), and `levels` their numbers. scale: what the marks
     themselves say of it (4/5, stars, words), None where they say nothing. unknown: the words, where most cells are
     words of no known scale. decimal_comma: some cells are numbers with a decimal comma, in a file where that is clear.
-    signs: some cells are "+" and some "-", which is also how people say that there is no rating.
+    signs: some cells are "+" and some "-", which is also how people say that there is no rating. fault: they say
+    whether a fault is there, so that yes may be the worse one; `unknown` has them with yes first.
     """
 
     kind: Kind = "score"
@@ -93,6 +96,7 @@ class Marks:
     unknown: tuple[str, ...] = ()
     decimal_comma: bool = False
     signs: bool = False
+    fault: bool = False
 
     @classmethod
     def of(cls, cells: Iterable[Any], categories: Sequence[str] = (), *, decimal_comma: bool = False) -> Marks:
@@ -125,6 +129,12 @@ class Marks:
         if read(best) * 2 <= sum(words.values()) and len(words) <= _MOST_WORDS and wordy:
             return cls(unknown=tuple(sorted(words)))
         return best
+
+    def of_fault(self) -> Marks:
+        """The same ratings of a column that names a fault: of those that say whether it is there, nothing says which
+        is the better one."""
+        present = self.kind != "score" and folded(self.names[-1]) in _PRESENT
+        return Marks(unknown=self.names[::-1], fault=True) if present else self
 
     def reads(self, word: str) -> bool:
         return word in self.values if self.values else NUMBER.fullmatch(word) is not None

@@ -77,6 +77,16 @@ def text_like(records: Records, name: str) -> bool:
     return bool(cells) and len(texts) * 2 >= len(cells)
 
 
+def names_a_fault(name: str) -> bool:
+    """Whether a name speaks of something that is better absent: "hallucination", "Is it toxic?", not "no errors"."""
+    words = words_of(name)
+    return bool(words & _NAMES["fault"]) and not words & _NAMES["no_fault"]
+
+
 def words_of(name: str) -> set[str]:
-    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)
-    return set(re.findall(r"[^\W\d_]+", spaced.casefold()))
+    return set(re.findall(r"[^\W\d_]+", spaced(name).casefold()))
+
+
+def spaced(name: str) -> str:
+    """A name with a space before each capital inside it: "userQuestion" is "user Question"."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)

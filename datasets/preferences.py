@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..conversation import judged, parsed
-from .marks import WORDS, folded, unrated, word_set
-from .meanings import words_of
+from .marks import NUMBER, WORDS, folded, unrated, word_set
+from .meanings import spaced, words_of
 
 #: Column names of the two sides, and what a winner is called.
 _SIDE = re.compile(r"(?P<what>.*?)_?(?P<side>a|b|1|2|left|right|first|second|chosen|rejected)")
@@ -21,6 +21,8 @@ _WINNERS = tuple(WORDS["preferences"]["winners"])
 #: Words of the winner's column where it has another name: "Which is better?".
 _WINNER_WORDS = word_set("winner better best prefer preferred preference choice")
 _TIES = word_set(WORDS["preferences"]["ties"], "|")
+#: Both ends of a preference that is a number: all for output 1, and all for output 2.
+_FIRST, _SECOND = 1.0, 2.0
 
 
 @dataclass(frozen=True)
@@ -65,16 +67,25 @@ class Pairs:
         return self.winner is not None or _plain(self.outputs[0]).endswith("chosen")
 
     def won(self, record: Mapping[str, Any]) -> float | None:
-        """1 where the first output is the better one, 0 where the second is, 0.5 for a tie, None where no rater
-        answered. Raises ValueError for a word that names neither."""
+        """1 where the first output is the better one, 0 where the second is, 0.5 for a tie, shares for several raters
+        and for a weighted preference; None where no rater answered. Raises ValueError for a word that names neither."""
+        shares = [share for _, share in self.choices(record)]
+        return sum(shares) / len(shares) if shares else None
+
+    def choices(self, record: Mapping[str, Any]) -> list[tuple[str, float]]:
+        """(who, `won`) of each rater of a row, "" for who is not named. Raises ValueError."""
         if self.winner is None:
-            return 1.0
-        cell = record.get(self.winner)
-        if unrated(cell):
-            return None
+            return [("", 1.0)]
+        cell = parsed(record.get(self.winner))
+        by = cell if isinstance(cell, Mapping) else {"": cell}
+        return [(str(who), self._share(one, record)) for who, one in by.items() if not unrated(one)]
+
+    def _share(self, cell: Any, record: Mapping[str, Any]) -> float:
         word = folded(cell)
         if word in _TIES:
             return 0.5
+        if (weight := self._weight(word)) is not None:
+            return _SECOND - weight
         for place, system in enumerate(self.systems or ()):
             if word == folded(record.get(system, "")):
                 return 1.0 - place
@@ -85,6 +96,12 @@ class Pairs:
         if short in _SIDES:
             return 1.0 - _SIDES[short]
         raise ValueError(f"{cell!r} names neither output; write A, B or tie, or remove the row")
+
+    def _weight(self, word: str) -> float | None:
+        """A preference between output 1 and output 2 as a number, 1.5 in the middle, as alpaca_eval writes them."""
+        numbered = [_plain(column)[-1:] for column in self.outputs] == ["1", "2"]
+        number = float(word) if numbered and NUMBER.fullmatch(word) else None
+        return number if number is not None and _FIRST <= number <= _SECOND else None
 
     def sides(self, record: Mapping[str, Any], won: float) -> list[dict[str, Any]]:
         """The row as two, one for each output. Outputs that are conversations (`chosen`, `rejected`) give their last
@@ -107,6 +124,27 @@ class Pairs:
                 row["id"] = f"{row['id']}-{'ab'[place]}"
             made.append(row)
         return made
+
+
+def names_a_side(value: Any, pairs: Pairs) -> bool:
+    """Whether an answer is a word that says which of two outputs is the better one, or that none is."""
+    if not isinstance(value, str) or NUMBER.fullmatch(value.strip()):
+        return False
+    try:
+        return Pairs(pairs.outputs, "winner").won({"winner": value}) is not None
+    except ValueError:
+        return False
+
+
+def only_pair(names: Sequence[str]) -> tuple[str, ...]:
+    """The only two columns whose names differ in nothing but the side, whatever they are called; none where there are
+    several such pairs."""
+    words = {tuple(re.findall(r"[^\W\d_]+|\d+", spaced(name).casefold())): name for name in names}
+    found = []
+    for own, name in words.items():
+        others = [(*own[:i], _OPPOSITE[word], *own[i + 1 :]) for i, word in enumerate(own) if word in _OPPOSITE]
+        found += [(name, words[other]) for other in others if other in words]
+    return found[0] if len(found) == 1 else ()
 
 
 def _details(record: Mapping[str, Any]) -> Any:

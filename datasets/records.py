@@ -21,7 +21,7 @@ from ..rows import ROLES as TEXT_ROLES
 from ..rows import as_text, folded_name, is_missing, named_roles, source_key, texts
 from .duplicates import merge
 from .marks import NUMBER, Kind, Marks, named_scale, pointed, unrated
-from .meanings import by_machine, guessed, likely_scores
+from .meanings import by_machine, guessed, likely_scores, names_a_fault
 
 OVERALL = "overall"
 #: Cells with ratings, each with its rater, "" where it is not named by the column.
@@ -324,6 +324,8 @@ class Columns:
             for aspect, (_, *given) in self._score_cells(record).items():
                 cells.setdefault(aspect, []).extend(part for _, cell in chain(*given) for _, part in parts_of(cell))
         marks = {name: Marks.of(found, categories, decimal_comma=decimal_comma) for name, found in cells.items()}
+        if not categories:
+            marks = {aspect: one.of_fault() if names_a_fault(aspect) else one for aspect, one in marks.items()}
         return replace(self, marks=marks)
 
     def pointed(self, record: Mapping[str, Any]) -> dict[str, Any]:
@@ -350,8 +352,8 @@ class Columns:
             kept = single if len(single) > 1 else given
             if len(kept) > 1:
                 ratings[aspect] = tuple(value for _, value in kept)
-                if all(name for name, _ in kept):
-                    raters[aspect] = tuple(name for name, _ in kept)
+            if kept and all(name for name, _ in kept):
+                raters[aspect] = tuple(name for name, _ in kept)
         try:
             read = texts(record, self.texts)
         except OptionError as error:

@@ -21,7 +21,7 @@ from .duplicates import merge
 from .exports import recognised
 from .formats import Table
 from .marks import Kind, Marks, named_scale, reversed_scale, unrated
-from .meanings import speaks_of_machine, text_like
+from .meanings import names_a_fault, speaks_of_machine, text_like
 from .preferences import Pairs
 from .records import OVERALL, Account, Columns, Labels, Row, by_reason, infer_scale, refuse_outliers, remembered
 
@@ -88,8 +88,15 @@ class Sheet:
         self.rows, self.export = rows, recognised(rows, self.origin)
         plain = list(rows) if self.export is None else [self.export.record(record) for record in rows]
         self.total = len(plain)
+        if self.export is not None:
+            self.columns = columns = self.export.columns(columns, self.origin)
         compares = kind in (None, "preference") and "output" not in columns
         self.pairs = Pairs.find(names_of(plain, verdicts=False), columns) if compares else None
+        if compares and self.pairs is None and self.export is not None and self.export.winners:
+            raise LabelsError(
+                f"{self.origin}: which two outputs does {columns['winner']!r} compare? Name them, the left one first, with "
+                "--columns output_a=NAME --columns output_b=NAME; the columns are: " + ", ".join(names_of(plain))
+            )
         if kind == "preference" and self.pairs is None:
             raise LabelsError(
                 f"{self.origin}: preferences need two outputs and a winner in each row (output_a, output_b, winner); "
@@ -107,22 +114,23 @@ class Sheet:
 
     def _sides(self, pairs: Pairs, record: Record, line: int) -> list[Record]:
         try:
-            won = pairs.won(record)
+            choices = pairs.choices(record)
         except ValueError as error:
             self.problems.append((line, f"column {pairs.winner!r}: {error}"))
             return []
-        made = [] if won is None else pairs.sides(record, won)
-        texts = [as_text(side["output"]) for side in made]
-        if not made or None in texts or texts[0] == texts[1]:
+        named = [(who, side) for who, won in choices for side in pairs.sides(record, won)]
+        texts = [as_text(side["output"]) for _, side in named[:2]]
+        if not named or None in texts or texts[0] == texts[1]:
             both = "an output is empty" if None in texts else "both outputs are the same"
-            self.skipped[line] = both if made else "no choice was made"
+            self.skipped[line] = both if named else "no choice was made"
             return []
-        for side, letter in zip(made, "ab", strict=True):
-            side.setdefault("id", f"{line}-{letter}")
+        for place, (who, side) in enumerate(named):
+            side.setdefault("id", f"{line}-{'ab'[place % 2]}")
+            side |= {"rater": who} if who else {}
             # A comparison that says nothing of what it is about is a document of its own.
             if not any(side.get(name) for name in side if name not in _BESIDE):
                 side.setdefault("doc_id", f"{DERIVED}pair {line}")
-        return made
+        return [side for _, side in named]
 
     def _whole(self, place: int) -> Record:
         """A record with all that its row of the file has, of an export, too."""
@@ -145,8 +153,9 @@ class Sheet:
                 for row, reasons in parsed
             ]
         aspect = self._aspect(parsed, aspect)
-        rows = self._rows(parsed, roles, aspect)
         marks, column = roles.marks.get(aspect, Marks()), roles.column_of(aspect)
+        self._refuse_unknown(marks, aspect, column)
+        rows = self._rows(parsed, roles, aspect)
         given, where = self._told_scale(column or "", marks) if scale is None else (scale, None)
 
         found = [*self._text_problems(rows, roles), *self.problems, *_score_problems(rows, aspect, column, given)]
@@ -158,6 +167,11 @@ class Sheet:
         self._fail(problems)
 
         warnings = [*self.table.notes, *self._notes(roles)]
+        if names_a_fault(aspect) and marks.kind == "score":
+            warnings.append(
+                f"{self.origin}, column {column!r}: higher scores are taken as better ones; if they say how much of a "
+                "fault there is, reverse them"
+            )
         values = np.array([value for row in rows for value in _values(row, aspect)])
         if given is None:
             refuse_outliers(self.origin, column, rows, aspect)
@@ -206,14 +220,22 @@ class Sheet:
             raise LabelsError(f"{self.origin}: no row is a label ({self._reasons()}); at least some must be rated")
         chosen = self._chosen()
         columns = Columns.find(self.names, self.origin, chosen=chosen, aspect=aspect, records=self.records)
-        roles = columns.reading(self.records, categories, decimal_comma=self.table.decimal_comma)
-        for name, marks in roles.marks.items():
-            if marks.unknown and name in (aspect or name, OVERALL):
-                raise LabelsError(
-                    f"{self.origin}, column {roles.column_of(name)!r}: the ratings are words of no known scale; give "
-                    f'them in their order, worst first: --categories "{",".join(marks.unknown)}"'
-                )
-        return roles
+        return columns.reading(self.records, categories, decimal_comma=self.table.decimal_comma)
+
+    def _refuse_unknown(self, marks: Marks, aspect: str, column: str | None) -> None:
+        """Raises LabelsError for words whose order, or better end, only the user knows."""
+        where, words = f"{self.origin}, column {column!r}", ",".join(marks.unknown)
+        if marks.fault:
+            back = ",".join(reversed(marks.unknown))
+            raise LabelsError(
+                f"{where}: {aspect!r} names a fault, so {marks.unknown[0]!r} may be the worse answer; say which is, "
+                f'the worst first: --categories "{words}" or --categories "{back}"'
+            )
+        if marks.unknown:
+            raise LabelsError(
+                f"{where}: the ratings are words of no known scale; give them in their order, worst first: "
+                f'--categories "{words}"'
+            )
 
     def _chosen(self) -> Mapping[str, Any]:
         """The columns that the user named; a comparison's own give way to those of its sides."""
@@ -226,8 +248,9 @@ class Sheet:
         present = list(dict.fromkeys(name for row, reasons in parsed for name in (*row.scores, *reasons)))
         names = ", ".join(present)
         if not present and wanted is None:
+            left = self.export.said() if self.export is not None else ""
             raise LabelsError(
-                f"{self.origin}: no row has a score; rate some, or name the column with --columns score=NAME"
+                f"{self.origin}: no row has a score; rate some, or name the column with --columns score=NAME{left}"
             )
         wanted = wanted or (OVERALL if OVERALL in present else present[0] if len(present) == 1 else None)
         if wanted is None:
@@ -249,6 +272,8 @@ class Sheet:
                 self.problems.append((line, reasons[aspect]))
             elif aspect not in row.scores:
                 self.skipped[line] = "no rating" if row.output else "no output and no rating"
+            elif self.export is not None and not row.output:
+                self.skipped[line] = "a rating, but no output"
             else:
                 labelled.append((place, row))
         of_output = list(self._by_output(labelled, roles))
@@ -271,9 +296,11 @@ class Sheet:
             of_output.setdefault(key, []).append((place, row, name))
         return of_output.values()
 
-    def outputs(self, also: Sequence[str] = (), *, texts_needed: bool = True) -> Outputs:
-        """Every output, rated or not. also: columns with further ratings. Raises LabelsError, for winners that cannot
-        be read, too."""
+    def outputs(
+        self, also: Sequence[str] = (), *, texts_needed: bool = True, categories: Sequence[str] = ()
+    ) -> Outputs:
+        """Every output, rated or not. also: columns with further ratings. categories: the words of all ratings, worst
+        first. Raises LabelsError, for winners that cannot be read, too."""
         self._fail(_by_column(self.origin, self.problems))
         found = Columns.find(
             self.names,
@@ -284,7 +311,7 @@ class Sheet:
             also=also,
             records=self.records,
         )
-        roles = found.reading(self.records, decimal_comma=self.table.decimal_comma)
+        roles = found.reading(self.records, categories, decimal_comma=self.table.decimal_comma)
         parsed = [roles.row(record, line) for record, line in zip(self.records, self.lines, strict=True)]
         wrong: dict[str, list[tuple[int, str]]] = {}
         for (_, reasons), line in zip(parsed, self.lines, strict=True):
@@ -374,10 +401,7 @@ class Sheet:
         """What a user should know of how the rows were read."""
         lines = []
         if self.export is not None:
-            left = f"; {self.export.left_out} ratings were left out, which no person gave or which were discarded"
-            lines.append(
-                f"{self.origin}: read as an export of {self.export.tool}{left if self.export.left_out else ''}"
-            )
+            lines.append(f"{self.origin}: read as an export of {self.export.tool}{self.export.said()}")
         column = roles.texts.get("messages")
         if column is not None and not {"output", "turn"} & set(roles.texts):
             chats = [chat for record in self.records if (chat := judged(record.get(column))) is not None]

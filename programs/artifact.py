@@ -309,6 +309,13 @@ def about_judge(judge: Judge) -> dict[str, str]:
     return known | ({"agreement": agreed} if (agreed := judge.stated_agreement) else {})
 
 
+def labels_aspect(judge: Judge) -> str:
+    """What the labels that a judge was compiled from call its scores, "" where it was not compiled."""
+    labels = judge.provenance.get("labels")
+    aspect = labels.get("aspect") if isinstance(labels, Mapping) else None
+    return aspect if isinstance(aspect, str) else ""
+
+
 def identity_of(artifact: Artifact) -> Any:
     """What the fingerprint of the judge in a file is made from: everything but its provenance, with every option."""
     return _identity(_dump(build(artifact)) | {"lm": to_jsonable_python(artifact.lm)})

@@ -57,3 +57,71 @@ def test_a_table_is_rows() -> None:
     for wrong in ("rows.csv", {"output": "a"}):
         with pytest.raises(OptionError, match="score_many takes rows"):
             rows_of(wrong)
+
+
+ASKED = {"role": "user", "content": [{"text": "What is the weather in Oslo?"}]}
+BEDROCK = [
+    ASKED,
+    {
+        "role": "assistant",
+        "content": [
+            {"reasoningContent": {"reasoningText": {"text": "I look it up."}}},
+            {"text": "I look."},
+            {"toolUse": {"toolUseId": "t1", "name": "weather", "input": {"city": "Oslo"}}},
+        ],
+    },
+    {
+        "role": "user",
+        "content": [{"toolResult": {"toolUseId": "t1", "content": [{"json": {"sky": "grey"}}], "status": "success"}}],
+    },
+    {"role": "assistant", "content": [{"text": "It is grey."}, {"cachePoint": {"type": "default"}}]},
+]
+GEMINI = [
+    {"role": "user", "parts": [{"text": "What is the weather in Oslo?"}]},
+    {
+        "role": "model",
+        "parts": [
+            {"text": "I look it up.", "thought": True},
+            {"text": "I look.", "function_call": None},
+            {"text": None, "function_call": {"name": "weather", "args": {"city": "Oslo"}}},
+        ],
+    },
+    {"role": "function", "parts": [{"functionResponse": {"name": "weather", "response": {"sky": "grey"}}}]},
+    {"role": "model", "parts": [{"text": "It is grey."}]},
+]
+
+
+@pytest.mark.parametrize(("turns", "thought"), [(BEDROCK, "reasoning"), (GEMINI, "thinking")])
+def test_blocks_whose_key_says_what_they_are(turns: object, thought: str) -> None:
+    assert rendered(turns) == (
+        f"User: What is the weather in Oslo?\nAssistant: [{thought}]\n  I look.\n"
+        'Assistant calls weather: {"city": "Oslo"}\nTool weather: {"sky": "grey"}\nAssistant: It is grey.'
+    )
+
+
+def test_a_block_that_is_no_text_is_named() -> None:
+    shown = rendered([{"role": "user", "content": [{"image": {"format": "png", "source": {"bytes": "AAAA"}}}]}])
+    assert shown == "User: [image]"
+    failed = {"toolResult": {"toolUseId": "t9", "content": [{"text": "No such city."}], "status": "error"}}
+    assert rendered([{"role": "user", "content": [failed]}]) == "Tool (error): No such city."
+
+
+@pytest.mark.parametrize(
+    "turn",
+    [
+        {"role": "assistant", "content": None, "refusal": "I cannot help with that."},
+        {"role": "assistant", "content": "", "refusal": "I cannot help with that."},
+        {"role": "assistant", "refusal": "I cannot help with that."},
+        {"role": "assistant", "content": [{"type": "refusal", "refusal": "I cannot help with that."}]},
+    ],
+)
+def test_a_refusal_is_what_was_said(turn: dict[str, object]) -> None:
+    found = judged([{"role": "user", "content": "Open the lock."}, turn])
+    assert found is not None and (found.output, found.before) == ("I cannot help with that.", "User: Open the lock.")
+
+
+def test_the_request_to_a_chat_api_is_a_conversation_and_no_other_object_is() -> None:
+    turns = {"messages": [{"role": "user", "content": "S"}]}
+    assert rendered({**turns, "model": "m", "temperature": 0, "max_completion_tokens": 9}) == "User: S"
+    assert rendered({**turns, "document": "D"}) is None  # what it would leave out is perhaps what was asked about
+    assert rendered({"input": "S"}) is None and rendered({"contents": "S", "config": {}}) is None

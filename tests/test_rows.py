@@ -3,6 +3,7 @@
 import asyncio
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import dspy
@@ -114,3 +115,11 @@ def test_a_row_keeps_the_group_that_near_duplicates_gave_it() -> None:
     ((row, _),) = iter_rows([{"output": "x", "source": "s", "doc_id": "d"}])
     assert Item.of(row).group == "d"
     assert read_texts(row).group == "d"
+
+
+def test_a_test_case_of_deepeval_is_a_row() -> None:
+    """Its own names, as a record and as an object; `name` and methods play no role."""
+    case = {"input": "S", "actual_output": "O", "expected_output": "R", "retrieval_context": ["C", "D"], "name": None}
+    row = read_texts(case)
+    assert (row.source, row.output, row.reference, row.context) == ("S", "O", "R", "[1] C\n[2] D")
+    assert read_texts(SimpleNamespace(**case, turns=None, text=str.upper)) == row

@@ -17,10 +17,19 @@ from .trajectories.value import Trajectory, indented
 
 #: What an object may have beside its turns and still be nothing but a conversation: the request to a chat API.
 _REQUEST = (
-    "messages conversation turns model temperature top_p max_tokens stream tools tool_choice seed stop n user id "
-    "response_format metadata"
+    "messages conversation turns model modelId temperature top_p top_k max_tokens max_completion_tokens stream tools "
+    "max_output_tokens tool_choice seed stop stop_sequences n user id response_format metadata system instructions "
+    "frequency_penalty presence_penalty logit_bias logprobs top_logprobs parallel_tool_calls reasoning "
+    "reasoning_effort store service_tier stream_options modalities verbosity truncation include background timeout "
+    "previous_response_id thinking functions function_call extra_body extra_headers extra_query input "
+    "safety_identifier prompt_cache_key "
+    "contents config generation_config safety_settings system_instruction tool_config inferenceConfig toolConfig "
+    "guardrailConfig additionalModelRequestFields options format keep_alive think betas"
 )
 _OF_REQUESTS = frozenset(_REQUEST.split())
+#: Under which of these a request has its turns, the last two only beside the model's name, and what goes before them.
+_TURNS, _TURNS_OF_MODELS = ("messages", "conversation", "turns"), ("input", "contents")
+_SYSTEM = ("system", "instructions", "system_instruction")
 _PASSAGE = ("page_content", "text", "content", "passage", "chunk", "document", "snippet", "body")
 _HEADING = ("title", "source", "url", "doc_id", "id", "name")
 #: Longer cells are not tried as Python literals.
@@ -79,7 +88,7 @@ def rendered(value: Any) -> str | None:
     messages = [value] if single else _messages(value)
     if messages is None:
         return None
-    if single or (isinstance(value, Mapping) and "choices" in value):  # an answer, not a conversation
+    if single or (len(messages) == 1 and _answer(value) is not None):  # an answer, not a conversation
         return spoken(next(read(messages))[1])
     return trajectory(messages).text()
 
@@ -128,15 +137,48 @@ def _messages(value: Any) -> list[Message] | None:
     the request to a chat API or its answer, or spans; None for anything else."""
     value = parsed(value)
     if isinstance(value, Mapping) and set(value) <= _OF_REQUESTS:
-        value = next((value[key] for key in ("messages", "conversation", "turns") if key in value), None)
-    elif isinstance(value, Mapping) and isinstance(value.get("choices"), list):  # the answer of a chat API
-        value = [choice.get("message") for choice in value["choices"][:1] if isinstance(choice, Mapping)]
+        value = _request(value)
+    elif isinstance(value, Mapping) and (answer := _answer(value)) is not None:
+        value = answer
     elif isinstance(value, Mapping) and "attributes" in value:
         value = [value]
     if not isinstance(value, Sequence) or isinstance(value, str):
         return None
     found = _in_spans(value) or [one for one in value if not is_thought(one)]
     return found if found and all(map(is_turn, found)) else None
+
+
+def _request(value: Mapping[str, Any]) -> Any:
+    """The turns of a request to a chat API, its system prompt before them."""
+    keys = (*_TURNS, *_TURNS_OF_MODELS) if {"model", "modelId"} & set(value) else _TURNS
+    turns = first(value, keys)
+    if isinstance(turns, str):
+        turns = [turns]
+    if not isinstance(turns, Sequence):
+        return None
+    system = first(value, _SYSTEM)
+    before = [] if system in (None, "", []) else [{"role": "system", "content": system}]
+    return before + [{"role": "user", "content": turn} if isinstance(turn, str) else turn for turn in turns]
+
+
+def _answer(value: Any) -> list[Any] | None:
+    """The turns in the answer of a chat API: of OpenAI (also of its responses), Gemini, Bedrock, Ollama."""
+    if not isinstance(value, Mapping):
+        return None
+    if isinstance(choices := value.get("choices"), list):
+        return [choice.get("message") for choice in choices[:1] if isinstance(choice, Mapping)]
+    if isinstance(candidates := value.get("candidates"), list):
+        return [{"role": "model", **one["content"]} for one in candidates[:1] if _holds(one, "content")]
+    output = value.get("output")
+    if _holds(output, "message"):
+        return [output["message"]]
+    if isinstance(output, list) and value.get("object") == "response":
+        return [item for item in output if not is_thought(item)]
+    return [value["message"]] if _holds(value, "message") and "model" in value else None
+
+
+def _holds(value: Any, key: str) -> bool:
+    return isinstance(value, Mapping) and isinstance(value.get(key), Mapping)
 
 
 def _in_spans(spans: Sequence[Any]) -> list[Any]:

@@ -74,7 +74,8 @@ def roles_of(names: tuple[str, ...]) -> Mapping[str, str]:
 
 
 def read_texts(record: Any) -> Texts:
-    """The texts of a mapping, a `dspy.Example`, a row of a DataFrame, or an object with attributes named as the roles.
+    """The texts of a mapping, a `dspy.Example`, a row of a DataFrame, or an object with such attributes (DeepEval's
+    test cases).
 
     Raises OptionError for columns that fit a role equally well.
     """
@@ -83,7 +84,9 @@ def read_texts(record: Any) -> Texts:
     keys = getattr(record, "keys", None)  # a dspy.Example, a pandas row
     if callable(keys):
         return read_texts({str(name): record[name] for name in keys()})
-    return read_texts({role: getattr(record, role) for role in ROLES if hasattr(record, role)})
+    names = {name for tiers in ROLES.values() for tier in tiers for name in tier}
+    held = {name: getattr(record, name, None) for name in sorted(names)}
+    return read_texts({name: value for name, value in held.items() if value is not None and not callable(value)})
 
 
 def arrow_table(table: Any) -> Any:

@@ -412,6 +412,30 @@ def test_a_model_that_refuses_is_an_error_without_its_address(scorer: Any, serve
     assert server.base.split("//")[1].split("/")[0] not in found.error.error_message
 
 
+#: What `mlflow.openai.autolog()` of MLflow 3.17.2 keeps of a call of the OpenAI client 2.
+AUTOLOG = {
+    "inputs": {
+        "model": "gpt-x",
+        "temperature": 0,
+        "messages": [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Is it open?"}],
+    },
+    "outputs": {
+        "id": "x",
+        "choices": [
+            {
+                "finish_reason": "stop",
+                "index": 0,
+                "logprobs": None,
+                "message": {"content": "Till noon.", "refusal": None, "role": "assistant", "tool_calls": None},
+            }
+        ],
+        "model": "gpt-x",
+        "object": "chat.completion",
+        "usage": {"completion_tokens": 5, "prompt_tokens": 10, "total_tokens": None},
+    },
+}
+
+
 @pytest.mark.parametrize(
     ("inputs", "outputs", "expectations", "expected"),
     [
@@ -424,8 +448,10 @@ def test_a_model_that_refuses_is_an_error_without_its_address(scorer: Any, serve
             {"messages": [{"role": "user", "content": "é"}]},
             4.5,
             None,
-            ('[{"role": "user", "content": "é"}]', "4.5", None, None),
+            ("User: é", "4.5", None, None),
         ),
+        (*AUTOLOG.values(), None, ("System: Be kind.\nUser: Is it open?", "Till noon.", None, None)),
+        ({"question": "S", "context": ["C", "D"]}, "O", None, ("S", "O", "[1] C\n[2] D", None)),
     ],
 )
 def test_what_is_judged_comes_from_what_mlflow_hands_over(

@@ -203,6 +203,11 @@ def human_ratings(
     names, rows = file.names(), file.rows
     if aspect in known:
         marks = file.columns.marks.get(aspect, Marks())
+        if marks.fault:
+            raise LabelsError(
+                f"{file.origin}, column {file.columns.column_of(aspect)!r}: {aspect!r} names a fault, so "
+                f"{marks.unknown[0]!r} may be the worse answer; write fail and pass instead"
+            )
         if marks.unknown:
             what = f"{file.origin}, column {file.columns.column_of(aspect)!r}: the ratings are words of no known scale"
             raise LabelsError(f"{what} ({some(marks.unknown)}); write them as numbers, the worst as 1")

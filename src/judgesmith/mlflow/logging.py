@@ -20,13 +20,15 @@ from typing import Any
 
 import dspy
 
+from ..datasets.exports import Side, trace_input, trace_output
 from ..errors import JudgesmithError, OptionError
 from ..optimizers.report import CompileReport
 from ..programs import artifact
 from ..programs.judge import Judge
 from ..programs.models.lm import Connection, LanguageModel, language_model
+from ..rows import as_text, context_of
 from ..signatures.values import Verdict
-from .store import CHECK, LOG, mlflow_part, patience, short
+from .store import CHECK, LOG, check_address, mlflow_part, patience, short
 
 #: What MLflow takes in one request, and of one parameter (older servers: 500 characters).
 METRICS_AT_ONCE, PARAMS_AT_ONCE, LONGEST_PARAM = 1000, 100, 500
@@ -72,6 +74,7 @@ class ExperimentLog:
             raise OptionError("--mlflow: name the experiment to log to")
         self._entities = mlflow_part("mlflow.entities", "--mlflow")
         mlflow = mlflow_part("mlflow", "--mlflow")
+        check_address()
         with patience(*CHECK):
             try:
                 self._client = mlflow.MlflowClient()
@@ -269,17 +272,18 @@ def mlflow_scorer(
         raise OptionError(
             f"a {made.kind} judge scores the outputs of a document against each other; an MLflow scorer sees one alone"
         )
-    title = name or _aspect(made) or made.kind
+    title = name or artifact.labels_aspect(made) or made.kind
     about = about_judge(entities, made, title)
 
     def score(inputs: Any = None, outputs: Any = None, expectations: Any = None) -> Any:
+        given, answered = trace_input(inputs), trace_output(outputs)
         try:
             with dspy.context(callbacks=_not_mlflows()):
                 verdict = made.score(
-                    _part(inputs, "inputs", "source"),
-                    _part(outputs, "outputs", "output"),
-                    context=_optional(inputs, "context"),
-                    reference=_optional(expectations, "reference", EXPECTED),
+                    _clear(given, "inputs", "source"),
+                    _clear(answered, "outputs", "output"),
+                    context=None if given.context is None else context_of("context", given.context),
+                    reference=_reference(expectations),
                 )
         except JudgesmithError as error:
             return entities.Feedback(error=_error(entities, type(error).__name__, str(error)), **about)
@@ -311,33 +315,17 @@ def _open(judge: str | Path | Judge, lm: Any, connection: Connection | None) -> 
     return artifact.load(judge, lm=lm, connection=connection)
 
 
-def _aspect(judge: Judge) -> str | None:
-    labels = judge.provenance.get("labels")
-    aspect = labels.get("aspect") if isinstance(labels, Mapping) else None
-    return aspect if isinstance(aspect, str) else None
+def _clear(side: Side, what: str, usual: str) -> str:
+    """One side of a trace as text. Raises OptionError where several parts of it could be meant."""
+    if side.parts:
+        names = ", ".join(map(repr, side.parts[:8]))
+        raise OptionError(f"{what} has several parts ({names}); call the one that is judged {usual!r}")
+    return as_text(side.value) or ""
 
 
-def _part(given: Any, what: str, usual: str) -> str:
-    """The one text among what MLflow handed over. Raises OptionError where it is not clear which."""
-    if not isinstance(given, Mapping):
-        return _text(given)
-    keys = [usual] if usual in given else [key for key in given if key != "context"]
-    if len(keys) > 1:
-        raise OptionError(
-            f"{what} has several parts ({', '.join(map(repr, keys[:8]))}); call the one that is judged {usual!r}"
-        )
-    return _text(given[keys[0]]) if keys else ""
-
-
-def _optional(given: Any, *usual: str) -> str | None:
-    value = next((given[key] for key in usual if key in given), None) if isinstance(given, Mapping) else None
-    return None if value is None else _text(value)
-
-
-def _text(value: Any) -> str:
-    if value is None or isinstance(value, str):
-        return value or ""
-    return json.dumps(value, ensure_ascii=False, default=str)
+def _reference(expectations: Any) -> str | None:
+    given = expectations if isinstance(expectations, Mapping) else {}
+    return next((as_text(given[key]) for key in ("reference", EXPECTED) if key in given), None)
 
 
 def _details(verdict: Verdict) -> dict[str, str]:

@@ -15,7 +15,7 @@ from ..errors import OptionError
 from ..programs.judge import Judge
 from ..signatures.values import Verdict
 from .logging import about_judge, feedback
-from .store import CHECK, LOG, mlflow_part, patience, short
+from .store import CHECK, LOG, check_address, mlflow_part, patience, short
 
 T = TypeVar("T")
 #: Traces that are asked for at once; MLflow gives no more than 500.
@@ -32,6 +32,7 @@ class Experiment:
         self._only = only
         self._mlflow = mlflow_part("mlflow", "sync")
         self._entities = mlflow_part("mlflow.entities", "sync")
+        check_address()
         self._client = _asked(lambda: self._mlflow.MlflowClient(), CHECK)
         known = _asked(lambda: self._client.get_experiment_by_name(name), CHECK)
         if known is None or known.lifecycle_stage != "active":
@@ -47,8 +48,15 @@ class Experiment:
         while more:
             how = {"filter_string": self._only, "max_results": PAGE, "page_token": token, "include_spans": False}
             page = _asked(lambda how=how: self._client.search_traces(locations=[self._id], **how))  # type: ignore[misc]
-            yield from map(_record, page)
+            yield from map(self._head, page)
             token, more = page.token, bool(page.token)
+
+    def _head(self, trace: Any) -> dict[str, Any]:
+        """A trace without its texts: with its spans where somebody rated single ones, and one of them is its root."""
+        if any(one.span_id and one.source.source_type == "HUMAN" for one in trace.info.assessments or ()):
+            return self.whole(trace.info.trace_id) or _record(trace)
+        has_none = trace.info.request_preview and not trace.info.response_preview
+        return _record(trace) | {"output": "" if has_none else None}
 
     def whole(self, trace: str) -> dict[str, Any] | None:
         """One trace with its texts, None where it was deleted. Raises OptionError."""
@@ -90,6 +98,7 @@ def _record(trace: Any) -> dict[str, Any]:
     assessments = [one.to_dictionary() for one in info.assessments or ()]
     exported = {"trace_id": info.trace_id, "trace_metadata": info.trace_metadata, "assessments": assessments}
     exported |= {"request": _loaded(texts.request), "response": _loaded(texts.response)}
+    exported["spans"] = [{"span_id": span.span_id, "parent_id": span.parent_id} for span in texts.spans or ()]
     export = recognised([exported], "MLflow")
     assert export is not None
     return export.record(exported) | {"verdicts": dict(_verdicts(assessments))}

@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ..errors import ArtifactError, MissingExtraError
+from ..errors import ArtifactError, MissingExtraError, OptionError
 
 #: A registered judge, and one that a run logged.
 MODELS, RUNS = "models:/", "runs:/"
@@ -34,6 +34,13 @@ def mlflow_part(part: str, what: str) -> Any:
         return import_module(part)
     except ImportError as error:
         raise MissingExtraError(f"{what} needs MLflow 3 ({error}): {INSTALL}") from None
+
+
+def check_address() -> None:
+    """Raises OptionError for the address of a server without its scheme, which MLflow takes for a folder."""
+    address = os.environ.get("MLFLOW_TRACKING_URI", "")
+    if re.fullmatch(r"(?:[\w.-]{2,}|\[[\da-f:]+\]):\d{2,5}(?:/.*)?", address, re.IGNORECASE):
+        raise OptionError(f"MLFLOW_TRACKING_URI={address}: the address has no scheme; write http://{address}")
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs
 
 import httpx
 
-from ..datasets.exports import Export, Given, plain
+from ..datasets.exports import Export, Given, trace_input, trace_output
 from ..errors import OptionError
 from ..programs.models.masking import masked
 from ..programs.models.transport import retry_after
@@ -45,11 +45,12 @@ class Interface:
                 answer = self._http.request(method, f"{self._base}/{path}", **sent)
                 if answer.status_code in MISSING:
                     return None
-                if answer.is_success and isinstance(made := answer.json(), dict):
+                if answer.is_success and isinstance(made := _json(answer), dict):
                     return made
                 problem, again = f"HTTP {answer.status_code}: {answer.text[:500]}", answer.status_code in LATER
+                problem = f"HTTP {answer.status_code} without JSON: another server" if answer.is_success else problem
                 after = retry_after(answer.headers)
-            except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+            except (httpx.HTTPError, httpx.InvalidURL) as error:
                 problem = str(error) or type(error).__name__
                 again = isinstance(error, httpx.ReadTimeout | httpx.ReadError | httpx.RemoteProtocolError)
             wait = 2.0**tried if after is None else after
@@ -59,11 +60,24 @@ class Interface:
         problem = " ".join(masked(problem).split())[:300]
         raise OptionError(f"{self.tool} cannot be used; see {self.settings} ({problem})")
 
-    def pages(self, path: str, **asked: Any) -> Iterator[list[Record]]:
+    def listed(self, path: str, **asked: Any) -> list[Record]:
+        """All that a list has which every server of this tool has. Raises OptionError where another one answers."""
+        found = [one for page in self.pages(path, needed=True, **asked) for one in page]
+        if not all(isinstance(one, dict) and "name" in one for one in found):
+            raise self._another()
+        return found
+
+    def _another(self) -> OptionError:
+        return OptionError(f"no {self.tool} answers at {masked(self._base)}; see {self.settings}")
+
+    def pages(self, path: str, *, needed: bool = False, **asked: Any) -> Iterator[list[Record]]:
         """What an answer lists, page after page, by cursors or by numbers."""
         more: Record | None = {}
         while more is not None:
-            answer = self.call("GET", path, params=asked | more) or {}
+            found = self.call("GET", path, params=asked | more)
+            if needed and not isinstance((found or {}).get("data"), list):
+                raise self._another()
+            answer = found or {}
             yield answer.get("data") or []
             about = answer.get("meta") or {}
             if cursor := answer.get("next_cursor") or about.get("cursor"):
@@ -72,9 +86,19 @@ class Interface:
                 more = {"page": about["page"] + 1} if about.get("page", 0) < about.get("totalPages", 0) else None
 
 
+def _json(answer: httpx.Response) -> Any:
+    try:
+        return answer.json()
+    except ValueError:
+        return None
+
+
 def record(name: str, source: Any, output: Any, group: Any, given: Iterable[Given], ours: Iterable[Record]) -> Record:
     """A trace as a record of labels. given: what people said. ours: what `about_verdict` made of verdicts."""
-    texts = {"id": name, "source": plain(source), "output": plain(output)} | ({"group": group} if group else {})
+    asked = trace_input(source)
+    texts = {"id": name, "source": asked.value, "output": trace_output(output).value}
+    texts |= {"group": group} if group else {}
+    texts |= {"context": asked.context} if asked.context is not None else {}
     verdicts: dict[str, Record] = {}
     for one in ours:
         with suppress(TypeError, ValueError, KeyError):  # a score of somebody else

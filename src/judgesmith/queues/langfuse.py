@@ -40,7 +40,7 @@ class Project(Interface):
             raise OptionError(f"Langfuse needs {' and '.join(KEYS)}, which its project settings give")
         base = os.environ.get("LANGFUSE_BASE_URL") or os.environ.get("LANGFUSE_HOST") or "https://cloud.langfuse.com"
         super().__init__(only, base, auth=(keys[0], keys[1]))
-        there = [one.get("name") for page in self.pages("api/public/projects") for one in page]
+        there = [one["name"] for one in self.listed("api/public/projects")]
         if name not in there:
             raise OptionError(f"Langfuse's keys are not for {name!r} but for {', '.join(map(repr, there)) or 'none'}")
         known = self.call("GET", OBSERVATIONS, params={"limit": 1}) is not None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 
-from ..datasets.exports import Given
+from ..datasets.exports import DISCARDED, Given, phoenix_rater
 from ..errors import OptionError
 from ..programs.artifact import about_judge
 from ..programs.judge import Judge
@@ -32,7 +32,7 @@ class Project(Interface):
         base = os.environ.get("PHOENIX_ENDPOINT") or os.environ.get("PHOENIX_COLLECTOR_ENDPOINT") or HERE
         base = base.rstrip("/").removesuffix("/v1/traces")
         super().__init__(only, base, headers={"Authorization": f"Bearer {key}"} if key else {})
-        there = {one["name"]: one["id"] for page in self.pages("v1/projects", limit=SPANS) for one in page}
+        there = {one["name"]: one["id"] for one in self.listed("v1/projects", limit=SPANS)}
         if name not in there:
             names = ", ".join(map(repr, there)) or "none"
             raise OptionError(f"Phoenix has no project {name!r}; there are: {names} (PHOENIX_COLLECTOR_ENDPOINT)")
@@ -51,16 +51,25 @@ class Project(Interface):
         return next(self._records(spans), None)
 
     def _records(self, page: list[Record]) -> Iterator[Record]:
-        given: dict[str, list[Record]] = {span["context"]["span_id"]: [] for span in page}
-        asked = {"limit": ANNOTATIONS, "span_ids": list(given)}
-        for listed in self.pages(f"{self._project}/span_annotations", **asked) if page else ():
-            for one in listed:
-                given[one["span_id"]].insert(0, one)  # the newest come first
-        for span in page:
-            name, has = span["context"]["span_id"], span["attributes"]
-            source, output, group = (has.get(key) for key in ("input.value", "output.value", "session.id"))
+        roots = {span["context"]["trace_id"]: span for span in page if not span.get("parent_id")}
+        spans = {span["context"]["span_id"]: span for span in page}
+        said = self._annotations("span", [*spans]) + self._annotations("trace", [*roots])
+        given: dict[str, list[Record]] = {name: [] for name in spans}
+        said.reverse()
+        for one in sorted(said, key=lambda one: str(one.get("created_at"))):
+            of = roots[one["trace_id"]]["context"]["span_id"] if "trace_id" in one else one["span_id"]
+            given[of].append(one)
+        for name, span in spans.items():
+            has = span["attributes"]
+            source, output, group = has.get("input.value"), has.get("output.value", ""), has.get("session.id")
             ours = (one["metadata"] for one in given[name] if one["annotator_kind"] == "LLM")
             yield record(name, source, output, group, map(_given, given[name]), ours)
+
+    def _annotations(self, of: str, ids: list[str]) -> list[Record]:
+        """Those of some spans, or of some traces as a whole, the newest first."""
+        asked = {"limit": ANNOTATIONS, f"{of}_ids": ids}
+        pages = self.pages(f"{self._project}/{of}_annotations", **asked) if ids else ()
+        return [one for page in pages for one in page]
 
     def giving(self, judge: Judge, name: str) -> Callable[[str, Verdict], None]:
         """What writes a verdict of this judge to a span, in place of an earlier one of this very judge."""
@@ -85,7 +94,5 @@ class Project(Interface):
 def _given(one: Record) -> Given:
     result = one.get("result") or {}
     rating = result.get("label") if result.get("score") is None else result["score"]
-    who = one.get("user_id") or one.get("identifier")
-    if one.get("source") == "API":  # the user is whose key a program has, which knows the person
-        who = one.get("identifier") or who
-    return one.get("name"), who, rating, one.get("annotator_kind") == "HUMAN", result.get("explanation")
+    left = "" if one.get("annotator_kind") == "HUMAN" else DISCARDED
+    return Given(one.get("name"), phoenix_rater(one), rating, left, result.get("explanation"))

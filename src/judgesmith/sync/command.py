@@ -91,6 +91,8 @@ def _tell(asked: Sync, data: dict[str, Any]) -> None:
     if ids:
         more = f" and {len(ids) - SHOWN} more" if len(ids) > SHOWN else ""
         say(f"feedback was withdrawn, so these rows are gone: {', '.join(ids[:SHOWN])}{more}", "yellow")
+    if data["without_output"]:
+        say(f"{len(data['without_output'])} traces with feedback have no output, so they are no labels", "yellow")
     if judged := data.get("judged"):
         _tell_judged(judged, say)
         if new or changed or ids:

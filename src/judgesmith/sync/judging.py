@@ -13,18 +13,20 @@ import numpy.typing as npt
 from ..agreement.meta.evaluation import meta_evaluate
 from ..agreement.meta.inputs import LEAST_ROWS, OF_KIND
 from ..datasets.loading import iter_rows, read_outputs
+from ..datasets.marks import Marks, folded
 from ..datasets.records import OVERALL, Row
+from ..datasets.sheet import Outputs
 from ..errors import LabelsError, OptionError
 from ..evaluating.sources import Judged, own_categories, read_people
 from ..optimizers.examples import numbers_of
 from ..optimizers.seen import Seen
-from ..programs.artifact import fingerprint
+from ..programs.artifact import fingerprint, labels_aspect
 from ..programs.judge import Judge
 from ..rows import as_text
 from ..running.console import Watch
 from ..running.limits import Limits
 from ..running.plain import finite
-from .pulling import Pulled
+from .pulling import Pulled, Record, without_output
 
 #: Traces whose texts are held at once.
 PART = 500
@@ -52,14 +54,17 @@ class Judging:
         known = list(self.pulled.to_dict()["aspects"])
         if self.human is not None and self.human not in known:
             raise OptionError(f"--human {self.human}: there is no such feedback; there is {', '.join(known) or 'none'}")
-        own = [name for name in (self.human, self.judge.judges_aspect, OVERALL) if name in known]
+        compiled = labels_aspect(self.judge)
+        own = [name for name in (self.human, compiled, self.judge.judges_aspect, OVERALL) if name in known]
         self.aspect = own[0] if own else known[0] if len(known) == 1 else None
-        self.name = self.judge.judges_aspect or self.aspect or self.judge.kind
+        named = compiled if compiled in known or compiled != OVERALL else ""
+        self.name = named or self.judge.judges_aspect or self.aspect or self.judge.kind
         self.mark = self.mark or fingerprint(self.judge)
 
     def waiting(self, limit: int | None) -> list[str]:
-        """The newest traces without a verdict of this judge."""
-        return [name for name, head in self.pulled.heads.items() if self.mark not in head["verdicts"]][:limit]
+        """The newest traces that have an output and no verdict of this judge."""
+        heads = self.pulled.heads.items()
+        return [name for name, head in heads if self.mark not in head["verdicts"] and not without_output(head)][:limit]
 
     def run(self, traces: list[str], limits: Limits, watch: Watch) -> None:
         """Score those that have an output; each verdict is given back at once. Raises BudgetError over the limits."""
@@ -93,7 +98,7 @@ class Judging:
         rated = [row for row in self.pulled.rows.values() if verdicts.get(row["id"]) and self.aspect in row["scores"]]
         if self.aspect is None or not rated:
             return {"aspect": self.aspect, "since": None, "all": None, "seen": 0, "differ": []}
-        file = read_outputs(rated)
+        file = self._read([row | {"scores": {self.aspect: row["scores"][self.aspect]}} for row in rated])
         joined, given = Judged(self.pulled.origin, file.rows), [verdicts[row.id] or {} for row in file.rows]
         read_people(joined, file, [self.aspect], None)
         own_categories(joined, self.name, [(one.get("category"), one.get("passed")) for one in given])
@@ -115,6 +120,14 @@ class Judging:
             "since": self._agreement(joined, fresh & new),
             "all": self._agreement(joined, fresh),
         }
+
+    def _read(self, rated: list[Record]) -> Outputs:
+        """The rows as they are, or where only the judge knows which of two words is the better one, as it does."""
+        file, decision = read_outputs(rated), self.judge.decision
+        marks = file.columns.marks.get(str(self.aspect), Marks())
+        names = decision.names if decision is not None else ()
+        same = {folded(name) for name in names} == {folded(name) for name in marks.unknown}
+        return read_outputs(rated, categories=names) if marks.fault and same else file
 
     def _agreement(self, joined: Judged, rows: npt.NDArray[np.bool_]) -> dict[str, Any]:
         """On some rows: the first coefficient for the kind of feedback, with an interval where there are enough."""

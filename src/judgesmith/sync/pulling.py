@@ -4,7 +4,7 @@ A queue is a class that an entry point of the group `judgesmith.queues` names, m
 and a filter in the tool's own words (or None). Its methods raise OptionError where the tool cannot be reached:
 - heads(): records of all traces, newest first: `id`; people's `scores` {name: {rater: rating}}, perhaps {}; `why`
   {name: [reason]} where they gave any; `verdicts` {a judge's fingerprint: {"score", perhaps "passed" or "category"}};
-  texts where a tool lists them anyway;
+  texts where a tool lists them anyway, `output` "" where it says that the trace has none;
 - whole(id): the same with `source`, `output` and what else a row may have; None where the trace is gone;
 - giving(judge, name): a function of an id and a Verdict, which writes the verdict to the trace under that name.
 """
@@ -28,7 +28,7 @@ WHAT = "a file of labels as `judgesmith sync` writes it"
 @dataclass
 class Pulled:
     """The rows of a file, and what becomes of them. origin: the mark of the queue's rows; others stay as they are.
-    heads: every trace of the queue by its id. The lists are of ids."""
+    heads: every trace of the queue by its id. The lists are of ids; empty: of traces with feedback but no output."""
 
     path: Path
     origin: str
@@ -38,6 +38,7 @@ class Pulled:
     added: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
     withdrawn: list[str] = field(default_factory=list)
+    empty: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Read what is there. Raises OptionError for another kind of file."""
@@ -55,8 +56,10 @@ class Pulled:
         """Take what the queue has now. What was taken so far stays, should it fail half-way."""
         watch.stage("traces", 0)
         for head in queue.heads():
-            texts = () if head["scores"] else ("source", "output")  # of labels alone texts are held
-            self.heads[head["id"]] = {key: value for key, value in head.items() if key not in texts}
+            kept = dict(head)
+            if not head["scores"] and not without_output(head):  # of labels alone texts are held
+                kept = {key: value for key, value in head.items() if key not in ("source", "output")}
+            self.heads[head["id"]] = kept
             watch.step()
         for name in self.rows.keys() - self.heads.keys():  # gone, or only not among what a filter finds
             if (whole := queue.whole(name)) is not None:
@@ -73,10 +76,14 @@ class Pulled:
     def _take(self, name: str, queue: Any) -> None:
         old, feedback = self.rows.get(name), {k: v for k, v in self.heads[name].items() if k in ("scores", "why")}
         if old is None:
-            whole = self.heads[name] if self.heads[name].get("output") else queue.whole(name)
+            whole = self.heads[name]
+            if as_text(whole.get("output")) is None and not without_output(whole):
+                whole = queue.whole(name)
             if whole is not None and as_text(whole.get("output")) is not None:
                 self.rows[name] = {k: v for k, v in whole.items() if k != "verdicts"} | {"queue": self.origin}
                 self.added.append(name)
+            else:
+                self.empty.append(name)
         elif feedback != {k: v for k, v in old.items() if k in ("scores", "why")}:
             self.rows[name] = {k: v for k, v in old.items() if k != "why"} | feedback
             self.changed.append(name)
@@ -92,9 +99,15 @@ class Pulled:
         return {
             "traces": len(self.heads),
             "rows": len(self.rows),
-            "raters": len({who.rstrip("'") for _, who in given}),
+            "raters": len({who for _, who in given}),
             "aspects": Counter(name for row in self.rows.values() for name in row["scores"]),
             "added": self.added,
             "changed": self.changed,
             "withdrawn": self.withdrawn,
+            "without_output": self.empty,
         }
+
+
+def without_output(head: Record) -> bool:
+    """Whether the tool says that a trace has no output."""
+    return isinstance(head.get("output"), str) and not head["output"].strip()

@@ -1,4 +1,4 @@
-"""Messages of chat APIs and their logs as turns: OpenAI, Anthropic, LangChain, Inspect, OpenTelemetry."""
+"""Messages of chat APIs and their logs as turns: OpenAI, Anthropic, Bedrock, Gemini, LangChain, OpenTelemetry."""
 
 from __future__ import annotations
 
@@ -11,11 +11,32 @@ from .value import MARK, SPEAKERS, Turn
 
 Message: TypeAlias = Mapping[str, Any]
 _SPEAKER = ("role", "from", "speaker", "author", "type")
-_SAID = ("content", "value", "text", "message", "parts")
+_SAID = ("content", "value", "text", "message", "parts", "refusal")
 _ARGUMENTS = ("arguments", "input", "args", "parameters")
 _CALLS = ("tool_use", "tool_call", "function_call", "server_tool_use")
 _RESULTS = ("tool_result", "tool_call_response", "function_call_output")
 _THOUGHTS = ("reasoning", "thinking")
+#: Blocks of a message whose only key says what they hold, as Bedrock and Gemini have them, and their types elsewhere.
+_BLOCKS = {
+    "toolUse": "tool_use",
+    "functionCall": "function_call",
+    "function_call": "function_call",
+    "toolResult": "tool_result",
+    "functionResponse": "tool_result",
+    "function_response": "tool_result",
+    "reasoningContent": "reasoning",
+    "cachePoint": "",
+    "text": "text",
+    "json": "json",
+    "image": "image",
+    "document": "document",
+    "video": "video",
+    "audio": "audio",
+    "inlineData": "file",
+    "inline_data": "file",
+    "fileData": "file",
+    "file_data": "file",
+}
 
 
 def is_turn(value: Any) -> bool:
@@ -67,7 +88,7 @@ def _parts(message: Message, speaker: str) -> Iterator[tuple[str, Turn]]:
     """What a message holds, with the id of the call that a call or a result is of."""
     content = first(message, _SAID)
     content = message.get("refusal") if content in (None, "", []) else content
-    inside = content if isinstance(content, list) else []
+    inside = [_block(part) for part in content] if isinstance(content, list) else []
     if _type(message) in (*_CALLS, *_RESULTS) and "role" not in message:
         yield _part(message, speaker, "")
     elif speaker == "Tool" and not any(_type(part) in _RESULTS for part in inside):
@@ -94,14 +115,32 @@ def _call(call: Message, speaker: str) -> tuple[str, Turn]:
     inner = call.get("function")
     held = inner if isinstance(inner, Mapping) else call
     turn = Turn("call", speaker, _words(first(held, _ARGUMENTS)), _tool(held.get("name") or inner) or "unnamed")
-    return str(first(call, ("call_id", "id"))), turn
+    return str(first(call, ("call_id", "id", "toolUseId"))), turn
 
 
 def _result(result: Message) -> tuple[str, Turn]:
     text = _words(first(result, (*_SAID, "output", "response", "result"))) or _words(result.get("error"))
     failed = bool(result.get("is_error") or result.get("error")) or result.get("status") == "error"
     turn = Turn("result", "Tool", text, _tool(result.get("name") or result.get("function")), error=failed)
-    return str(first(result, ("tool_call_id", "tool_use_id", "call_id", "id"))), turn
+    return str(first(result, ("tool_call_id", "tool_use_id", "call_id", "id", "toolUseId"))), turn
+
+
+def _block(part: Any) -> Any:
+    """A part of a message with its type, where only its key says that."""
+    if not isinstance(part, Mapping) or "type" in part or "role" in part:
+        return part
+    held = {key: value for key, value in part.items() if value is not None}
+    name = next((key for key in _BLOCKS if key in held), None)
+    if held.get("thought") is True:
+        return {"type": "thinking"}
+    if name is None or set(held) - {name, "thought", "thoughtSignature", "thought_signature", "videoMetadata"}:
+        return part
+    inner = held[name]
+    if not _BLOCKS[name]:  # it holds nothing that was said
+        return ""
+    if name in ("text", "json"):
+        return {"type": _BLOCKS[name], "text": inner if isinstance(inner, str) else _json(inner)}
+    return {**(inner if isinstance(inner, Mapping) else {}), "type": _BLOCKS[name]}
 
 
 def _type(part: Any) -> str:
@@ -130,6 +169,7 @@ def _speaker(message: Message) -> str:
 
 def _words(content: Any) -> str:
     """Text, or a list of texts and images, as chat APIs have it; anything else as JSON."""
+    content = [_block(part) for part in content] if isinstance(content, list) else content
     if isinstance(content, list) and all(isinstance(part, str) or _type(part) for part in content):
         return "\n".join(part for part in map(_text, content) if part)
     return content if isinstance(content, str) else "" if content is None else _json(content)
