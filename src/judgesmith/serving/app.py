@@ -7,16 +7,24 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import orjson
-from fastapi import FastAPI, Request, Response
+from fastapi import Depends, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, StreamingResponse
+from fastapi.security import HTTPBearer
+from starlette.exceptions import HTTPException
 
 from .. import __version__
 from ..signatures.values import Verdict
+from .documented import NDJSON, OF_BODIES, About, Answer, AnyLine, Documented, Health, Ready, refusals
 from .forms import ManyIn, RowIn, ScoreIn, unreadable
-from .gate import NDJSON, SCORE, Gate, Scope, error, refusal
+from .gate import SCORE, Gate, Scope, error, refusal
 from .reasons import brief, for_client, logged
 from .service import Refused, Served, Service
+from .tracing import traced
+
+#: One of the server's keys; the gate asks for it.
+BEARER = [Depends(HTTPBearer(auto_error=False, description="One of the keys in JUDGESMITH_API_KEY."))]
+READING = refusals(*OF_BODIES)
 
 
 def answer(row: RowIn, served: Served, verdict: Verdict | Refused) -> dict[str, Any]:
@@ -41,13 +49,15 @@ def application(
         yield
         await service.close()
 
-    app = FastAPI(
+    app = Documented(
         title="judgesmith",
         version=__version__,
         description="Scores by compiled judges.",
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,  # both load scripts from elsewhere; /openapi.json is there
+        # Newer versions trace by themselves: what passes the gate alone, and with words of requests in their logs.
+        telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     _routes_of_state(app, service)
     _routes_of_scores(app, service)
@@ -60,19 +70,27 @@ def application(
     async def invalid(_: Request, problem: RequestValidationError) -> Response:
         return refusal(unreadable(problem))
 
+    @app.exception_handler(HTTPException)
+    async def missing(_: Request, problem: HTTPException) -> Response:
+        answer = refusal(Refused(problem.status_code, "no_route", f"{problem.detail}; see /openapi.json"))
+        answer.headers.update(problem.headers or {})
+        return answer
+
     async def score(row: ScoreIn, scope: Scope) -> Response:
         return await score_one(service, row, scope)
 
-    return Gate(app, service, keys, hosts, log, score)
+    return traced(Gate(app, service, keys, hosts, log, score))
 
 
 def _routes_of_state(app: FastAPI, service: Service) -> None:
-    @app.get("/healthz")
-    async def healthz() -> dict[str, str]:
-        """Whether the process lives."""
-        return {"status": "ok", "version": __version__}
+    probed = refusals(401, *OF_BODIES)
 
-    @app.get("/readyz")
+    @app.get("/healthz", responses=probed)
+    async def healthz() -> Health:
+        """Whether the process lives."""
+        return Health(status="ok", version=__version__)
+
+    @app.get("/readyz", responses=probed | {200: {"model": Ready}, 503: {"model": Ready}})
     async def readyz() -> Response:
         """Whether every judge's model answers, and the server is not stopping."""
         problems = {s.name: brief(s.problem)[1] for s in service.judges.values() if s.problem is not None}
@@ -80,25 +98,29 @@ def _routes_of_state(app: FastAPI, service: Service) -> None:
         data = {"ready": ready, "stopping": service.stopping, "problems": problems}
         return JSONResponse(data, 200 if ready else 503)
 
-    @app.get("/metrics", response_class=Response)
+    text = {"content": {"text/plain": {"schema": {"type": "string"}}}}
+
+    @app.get("/metrics", response_class=Response, responses=READING | {200: text}, dependencies=BEARER)
     async def metrics() -> Response:
         """Prometheus' text format."""
         return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
-    @app.get("/v1/judges")
-    async def judges() -> list[dict[str, Any]]:
+    @app.get("/v1/judges", responses=READING, dependencies=BEARER)
+    async def judges() -> list[About]:
         """The judges of this server."""
-        return [served.about() for served in service.judges.values()]
+        return [About(**served.about()) for served in service.judges.values()]
 
 
 def _routes_of_scores(app: FastAPI, service: Service) -> None:
-    @app.post(SCORE, responses={200: {"model": Verdict}})
+    @app.post(SCORE, responses=refusals() | {200: {"model": Answer}}, dependencies=BEARER)
     async def score(row: ScoreIn, request: Request) -> Response:
         """The verdict on one output. A row that the judge has no score for has `score` null and says why in `failure`:
         it is no low score."""
         return await score_one(service, row, request.scope)
 
-    @app.post("/v1/score/many", responses={200: {"content": {NDJSON: {}}}})
+    lines_of_json = {"model": AnyLine, "content": {NDJSON: {}}}
+
+    @app.post("/v1/score/many", responses=refusals(504) | {200: lines_of_json}, dependencies=BEARER)
     async def score_many(many: ManyIn, request: Request) -> Response:
         """Verdicts on many outputs, a line of JSON each, in their order, as soon as they are there. A row that could
         not be judged has `error` in its line; send it again after `retry_after` seconds."""

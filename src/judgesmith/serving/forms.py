@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from ..errors import OptionError
 from ..rows import roles_of, texts
 from ..signatures.values import Item
+from .documented import by_any_name
 from .service import Refused
 
 #: What every JSON library can write.
@@ -21,7 +22,7 @@ class RowIn(BaseModel):
     """An output to be judged, with what belongs to it. `judgesmith.rows` knows other names of these fields, such as
     `prompt`, `response` and `messages`."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", json_schema_extra=by_any_name)
 
     output: str = Field(description="The text to be judged.")
     source: str = Field("", description="What the output was made from.")

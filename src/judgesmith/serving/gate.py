@@ -28,7 +28,6 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 #: What needs no key: probes of an orchestrator know none.
 OPEN = ("/healthz", "/readyz")
 SCORE = "/v1/score"
-NDJSON = "application/x-ndjson"
 #: Seconds that a body has to arrive, and the bytes that have to come in each second after these.
 ARRIVAL, PACE = 30.0, 32_768
 HEADERS = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
