@@ -148,6 +148,9 @@ def known_aspect(aspect: str | Aspect) -> tuple[Aspect, Task | None]:
     return known, aspects().tasks.get(known.task)
 
 
+#: Names that a message lists; of more it says where they are.
+_SHOWN = 16
+
 # Names ---------------------------------------------------------------------------------------------------------------
 
 
@@ -169,4 +172,7 @@ def _near(name: str, among: Iterable[str], known: Iterable[str]) -> str:
     plain = {_plain(one): one for one in reversed(list(among))}
     close = [plain[one] for one in difflib.get_close_matches(_plain(name), plain, n=3, cutoff=0.6)]
     meant = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
-    return f"{meant}There are: {', '.join(known)}"
+    every = list(known)
+    if len(every) > _SHOWN:
+        return f"{meant}There are {len(every)} (`judgesmith list aspects`)"
+    return f"{meant}There are: {', '.join(every)}"

@@ -80,6 +80,6 @@ class OneAspectJudge(Judge):
             if cls.takes_any_name and not (words.library_aspect or given.get("aspect")):
                 return cls.in_words(given, replace(words, criteria=(Criterion(name[:80], ""),)))
             raise OptionError(
-                f"what does {name!r} mean? {error}. Give --as TASK/ASPECT (`judgesmith list aspects`), or --criteria"
+                f"what does {name!r} mean? {error}. Give --as TASK/ASPECT, or say it yourself with --criteria"
             ) from None
         return cls(known, task=words.task, **own)

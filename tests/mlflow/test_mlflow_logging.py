@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -587,3 +588,13 @@ def test_mlflow_evaluates_with_the_judge(real: Any, compile_: Any, rows_file: Ro
         (told,) = [a["feedback"] for a in by_output[output]["assessments"] if a["assessment_name"] == "quality"]
         assert told["value"] is None
         assert reason in told["error"]["error_message"]
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:5000", "localhost:5000/x", "mlflow.example:80", "[::1]:5000"])
+def test_an_address_without_its_scheme_is_said(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", address)
+    with pytest.raises(OptionError, match=f"write http://{re.escape(address)}"):
+        mlflow_store.check_address()
+    for other in ("http://127.0.0.1:5000", "sqlite:///m.db", "./mlruns", "databricks", "C:/mlruns", ""):
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", other)
+        mlflow_store.check_address()

@@ -338,3 +338,123 @@ def test_people_and_verdicts_of_a_tool(
     assert set(slept) <= {3.0} and bool(slept) is isinstance(tool, Langfuse)
     cli(*queue, "--filter", "nam=agent").refused("give NAME=VALUE", " name, ")
     cli(*queue[:2], "another", *queue[3:]).refused("'agent/1'")
+
+
+# -- What people said, and where -----------------------------------------------------------------------------------
+
+
+def compiled_of(judge_file: Path, aspect: str, **more: Any) -> None:
+    """Let the saved judge be one that was compiled from ratings of that name."""
+    saved = json.loads(judge_file.read_text())
+    labels = (saved["provenance"].get("labels") or {}) | {"aspect": aspect}
+    judge_file.write_text(json.dumps(saved | {"provenance": saved["provenance"] | {"labels": labels}} | more))
+
+
+@pytest.mark.parametrize(
+    ("aspect", "name"), [("quality", "quality"), ("rating", "rating"), ("good", "good"), ("overall", "good")]
+)
+def test_verdicts_stand_under_the_name_of_the_ratings(
+    queue: Traces, sync: Any, judge_file: Path, server: Any, fake: Any, aspect: str, name: str
+) -> None:
+    for one in queue.kept.values():
+        one["scores"] = {aspect if aspect != "overall" else "good": by for by in one["scores"].values()}
+    server.answer = fake.judging(lambda ask: int(ask.mark[1:]) % 5 * 25)
+    compiled_of(judge_file, aspect)
+    told = sync("--judge", judge_file, "--api-base", server.base, "--json").told["judged"]
+    assert (told["name"], told["aspect"]) == (name, name) and told["all"]["n"] == 15
+    queue.kept = {key: one | {"scores": {}} for key, one in queue.kept.items()}
+    told = sync("--judge", judge_file, "--api-base", server.base, "--json").told["judged"]
+    assert told["name"] == (aspect if aspect != "overall" else "active-critic")  # before anybody has rated
+
+
+def test_ratings_without_an_output_are_counted_and_not_asked_for_again(
+    queue: Traces, sync: Any, judge_file: Path, server: Any, fake: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, whole = list[str](), queue.whole
+    monkeypatch.setattr(queue, "whole", lambda name: asked.append(name) or whole(name))
+    heads = queue.heads
+    queue.kept["t02"]["output"] = queue.kept["t06"]["output"] = ""  # with ratings, and without
+    monkeypatch.setattr(
+        queue, "heads", lambda: (one | {"output": queue.kept[one["id"]]["output"] and None} for one in heads())
+    )
+    first = sync("--json")
+    assert (len(first.json["added"]), first.json["without_output"]) == (14, ["t02"]) and "t02" not in asked
+    assert "1 traces with feedback have no output, so they are no labels" in sync().said
+    server.answer = fake.judging(lambda ask: 50)
+    told = sync("--judge", judge_file, "--api-base", server.base, "--json").told["judged"]
+    assert (told["waiting"], told["scored"], told["failed"]) == (16, 16, []) and not {"t02", "t06"} & set(asked)
+
+
+def test_only_the_judge_knows_which_of_two_words_is_better(
+    queue: Traces, sync: Any, judge_file: Path, server: Any, fake: Any
+) -> None:
+    for n, one in enumerate(queue.kept.values()):
+        one["scores"] = {"hallucination": {"ada": "yes" if n % 2 else "no"}}
+        one["output"] = f"Summary r{90 - n % 2 * 80:03d} of {one['id']}{' ha' * n}."
+    server.answer = fake.judging(lambda ask: int(ask.mark[1:]))
+    decides = {"decision": {"names": ["yes", "no"], "cuts": [50.0], "binary": True}}
+    compiled_of(judge_file, "hallucination", **decides)
+    told = sync("--judge", judge_file, "--api-base", server.base, "--json").told["judged"]
+    assert (told["aspect"], told["all"]["n"], told["all"]["value"]) == ("hallucination", 18, 1.0)
+
+
+class Replayed:
+    """A server of Phoenix that answers as version 20.26.1 did, and as others do."""
+
+    def __init__(self, recorded: dict[str, Any]) -> None:
+        self.recorded, self.answers = recorded, dict[str, Any]()
+        self.server = Server(self.behave)
+
+    def behave(self, number: int, body: dict[str, Any]) -> Say:
+        path = urlsplit(self.server.headers[-1].split(" ")[1]).path.removeprefix("/v1/")
+        known = {"projects": {"data": [{"name": "shapes", "id": "p1"}], "next_cursor": None}} | self.answers
+        answer = known.get(path, self.recorded.get(path.rpartition("/")[2]))
+        if isinstance(answer, Say):
+            return answer
+        return Say(404) if answer is None else Say(body=json.dumps(answer).encode())
+
+
+@pytest.fixture
+def replayed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Replayed]:
+    path = Path(__file__).parents[1] / "datasets" / "recorded" / "phoenix.json"
+    made = Replayed(json.loads(path.read_text(encoding="utf-8")))
+    monkeypatch.setenv("PHOENIX_ENDPOINT", made.server.base.removesuffix("/v1"))
+    monkeypatch.delenv("PHOENIX_API_KEY", raising=False)
+    yield made
+    made.server.close()
+
+
+def test_annotations_of_whole_traces_are_of_their_root(replayed: Replayed, cli: Any, tmp_path: Path) -> None:
+    queue = ("sync", "phoenix", "shapes", "-o", tmp_path / "labels.jsonl", "--json")
+    told = cli(*queue).told
+    assert (told["raters"], told["aspects"], told["without_output"]) == (3, {"good": 2, "useful": 2}, [f"{3:016x}"])
+    rows = [json.loads(line) for line in (tmp_path / "labels.jsonl").read_text().splitlines()]
+    assert [row["scores"] for row in rows] == [{"good": {"ada": n, "ben": 1}, "useful": {"cyd": 1}} for n in range(2)]
+    del replayed.recorded["trace_annotations"]  # which older servers lack
+    assert cli(*queue).told["aspects"] == {"good": 2}
+
+
+def test_the_last_annotation_of_a_person_stands(replayed: Replayed, cli: Any, tmp_path: Path) -> None:
+    again = [one for one in replayed.recorded["span_annotations"]["data"] if one["identifier"] == "ada"]
+    changed = {"name": "good", "created_at": "2026-12-01T00:00:00+00:00"}
+    for n, one in enumerate(again):
+        new = one | changed | {"result": one["result"] | {"score": 6.0 + n}}
+        replayed.recorded["span_annotations"]["data"].insert(0, new)
+    told = cli("sync", "phoenix", "shapes", "-o", tmp_path / "labels.jsonl", "--json").told
+    read = js.read_labels(tmp_path / "labels.jsonl", aspect="good", scale=(0, 9), min_rows=2)
+    assert told["raters"] == 3 and read.account is not None and read.account.raters == 2
+    assert [row.ratings["good"] for row in read.rows] == [(8, 1), (7, 1)]
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (Say(404), "no Phoenix answers at http://127"),
+        (Say(body=b'{"projects": []}'), "no Phoenix answers at http://127"),
+        (Say(body=b'{"data": ["a"]}'), "no Phoenix answers at http://127"),
+        (Say(body=b"<html></html>"), "HTTP 200 without JSON: another server"),
+    ],
+)
+def test_another_server_is_said(answer: Say, said: str, replayed: Replayed, cli: Any, tmp_path: Path) -> None:
+    replayed.answers["projects"] = answer
+    cli("sync", "phoenix", "shapes", "-o", tmp_path / "labels.jsonl").refused(said, "PHOENIX_COLLECTOR_ENDPOINT")
