@@ -94,8 +94,8 @@ class Sheet:
         self.pairs = Pairs.find(names_of(plain, verdicts=False), columns) if compares else None
         if compares and self.pairs is None and self.export is not None and self.export.winners:
             raise LabelsError(
-                f"{self.origin}: which two outputs does {columns['winner']!r} compare? Name them, the left one first, with "
-                "--columns output_a=NAME --columns output_b=NAME; the columns are: " + ", ".join(names_of(plain))
+                f"{self.origin}: which two outputs does {columns['winner']!r} compare? Name them, the left one first, "
+                "with --columns output_a=NAME --columns output_b=NAME; the columns are: " + ", ".join(names_of(plain))
             )
         if kind == "preference" and self.pairs is None:
             raise LabelsError(
