@@ -169,7 +169,7 @@ def _answer(value: Any) -> list[Any] | None:
         return [choice.get("message") for choice in choices[:1] if isinstance(choice, Mapping)]
     if isinstance(candidates := value.get("candidates"), list):
         return [{"role": "model", **one["content"]} for one in candidates[:1] if _holds(one, "content")]
-    output = value.get("output")
+    output: Any = value.get("output")
     if _holds(output, "message"):
         return [output["message"]]
     if isinstance(output, list) and value.get("object") == "response":

@@ -79,10 +79,15 @@ class Judged(Known):
 
 
 def read_file(
-    name: str, columns: Mapping[str, Any] | None, limit: int | None = None, human: Sequence[str] = (), **how: bool
+    name: str,
+    columns: Mapping[str, Any] | None,
+    limit: int | None = None,
+    human: Sequence[str] = (),
+    *,
+    texts_needed: bool = True,
 ) -> File:
-    """human: columns with human ratings beside those that are found. how: as in `read_outputs`."""
-    return read_outputs(rows_file(name), columns=columns, limit=limit, also=human, **how)
+    """human: columns with human ratings beside those that are found. texts_needed: as in `read_outputs`."""
+    return read_outputs(rows_file(name), columns=columns, limit=limit, also=human, texts_needed=texts_needed)
 
 
 def beside_file(file: File, what: str) -> Path | None:

@@ -67,7 +67,7 @@ class Project(Interface):
 
     def _annotations(self, of: str, ids: list[str]) -> list[Record]:
         """Those of some spans, or of some traces as a whole, the newest first."""
-        asked = {"limit": ANNOTATIONS, f"{of}_ids": ids}
+        asked: Record = {"limit": ANNOTATIONS, f"{of}_ids": ids}
         pages = self.pages(f"{self._project}/{of}_annotations", **asked) if ids else ()
         return [one for page in pages for one in page]
 
