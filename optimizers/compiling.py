@@ -65,7 +65,8 @@ class CompileOptions(Options):
     """What compiling itself has to choose, beside judge, labels, model and optimizer."""
 
     level: Level = option(
-        "pooled", "Level of agreement: all rows together (papers: summary level), within documents, of systems."
+        "pooled",
+        "Level of agreement: all rows together (papers: summary level), within documents, of systems, within systems.",
     )
     objective: Annotated[str, AfterValidator(_known)] | None = option(
         None,

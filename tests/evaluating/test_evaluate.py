@@ -85,7 +85,7 @@ def test_a_scored_file_whole_and_without_a_system(run: Run, scored: Path) -> Non
     found = as_json(run, scored, "--human", "score")
     cell = found["judges"]["mine"]["score"]["pooled"]["spearman"]
     assert cell["n"] == 60 and cell["low"] < cell["value"] < cell["high"]
-    assert set(found["judges"]["mine"]["score"]) == {"pooled", "sample", "system"}
+    assert set(found["judges"]["mine"]["score"]) == {"pooled", "within", "sample", "system"}
     assert found["rows"] == 60
     shown = run(scored).stdout
     for words in ("60 rows", "11 documents, 1 skipped", "5 systems", "95% intervals"):

@@ -178,12 +178,12 @@ def test_folds_that_cannot_be_are_refused_before_a_call(server: Any, compiled: C
     assert Compiler(cv=12).plan(js.ActiveCritic("vanilla"), labels, None).folds == 12
 
 
-@pytest.mark.parametrize("level", ["pooled", "sample", "system"])
+@pytest.mark.parametrize("level", ["pooled", "sample", "system", "within"])
 def test_every_level_is_reported(level: Any, server: Any, fake: Any, compiled: Compiled, human: Any) -> None:
     server.answer = fake.judging(lambda ask: human[ask.mark])
     judge, report = compiled(level=level, candidates=1)
     assert report.heldout.q == pytest.approx(3.0)
-    assert report.heldout.objective.n == {"pooled": 12, "sample": 3, "system": 4}[level]
+    assert report.heldout.objective.n == {"pooled": 12, "within": 12, "sample": 3, "system": 4}[level]
     assert f"|{level}|" in judge.provenance["heldout"]["signature"]
     assert report.calibrated_error == pytest.approx(0.0, abs=15)
 

@@ -15,7 +15,7 @@ import scipy
 from ..errors import OptionError
 
 Coefficient = Literal["pearson", "spearman", "kendall", "sum"]
-Level = Literal["pooled", "sample", "system"]
+Level = Literal["pooled", "sample", "system", "within"]
 Vector = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.intp]
 
@@ -82,10 +82,11 @@ def level_codes(
             'level "sample" correlates within documents: pass documents=… (one id per row), '
             'or level="pooled" for one correlation over all rows'
         )
-    if level == "system" and systems is None:
+    if level in ("system", "within") and systems is None:
+        what = "correlates the systems' means" if level == "system" else "compares the rows of one system"
         raise OptionError(
-            'level "system" correlates the systems\' means: pass systems=… (one name per row), '
-            'or level="pooled" for one correlation over all rows'
+            f'level "{level}" {what}: pass systems=… (one name per row), or level="pooled" for one correlation over '
+            "all rows"
         )
     return (
         None if documents is None else id_codes(documents, rows, "documents"),
@@ -203,8 +204,9 @@ def correlate(
 
     level "pooled": one correlation over all rows. "sample": mean over documents of the correlation within the document;
     documents where either side is constant or fewer than 2 rows are usable are skipped and counted. "system":
-    correlation of the systems' mean scores. coefficient "kendall" is tau-b, corrected for ties (Kendall 1945),
-    "sum" is r + rho + tau-b, in [-3, 3]; others are in [-1, 1].
+    correlation of the systems' mean scores. "within": all rows, less what tells systems apart (`within_systems`).
+    coefficient "kendall" is tau-b, corrected for ties (Kendall 1945), "sum" is r + rho + tau-b, in [-3, 3]; others are
+    in [-1, 1].
     Rows without a prediction (NaN, None) are left out and counted.
     Raises OptionError on unequal lengths, infinite scores, missing human scores, or ids that the level needs.
 
@@ -242,6 +244,9 @@ def _at_level(
         table = within_documents(x[usable], y[usable], doc[usable], count, names, objective=objective)
         table = table[~np.isnan(table[:, 0])]  # all coefficients are undefined on the same documents
         return [float(column.mean()) if len(table) else np.nan for column in table.T], len(table), count
+    if level == "within":
+        assert sys is not None
+        return within_systems(x[usable], y[usable], sys[usable], names), int(usable.sum()), len(x)
     if level == "system":
         assert sys is not None
         count = int(sys.max(initial=-1)) + 1
@@ -275,6 +280,52 @@ def within_documents(
     return table
 
 
+def within_systems(x: Vector, y: Vector, sys: Codes, names: Sequence[str]) -> list[float]:
+    """Coefficients of all rows together, less what tells systems apart; NaN where a side is constant in every system.
+
+    r: of scores less the mean of their system. rho: Pearson of pooled ranks less the mean rank of their system. tau-b:
+    over the pairs of rows of one system. The mean of correlations inside each system would be biased with few rows.
+
+    >>> within_systems(*np.array([[1.0, 2, 5, 6], [2, 1, 9, 8]]), np.array([0, 0, 1, 1]), ["pearson"])
+    [-1.0]
+    """
+    x, y = tidy(x), tidy(y)
+    ties = [untied(side, sys) for side in (x, y)]
+    if len(x) < 2 or not min(ties):
+        return [np.nan] * len(names)
+    sides = {"pearson": (x, y), "spearman": (scipy.stats.rankdata(x), scipy.stats.rankdata(y))}
+    values = []
+    for name in names:
+        if name == "kendall":
+            value = surplus(x, y, sys) / np.sqrt(ties[0] * ties[1])
+        else:
+            value = _cosine(*(_less_means(side, sys)[None] for side in sides[name]))[0]
+        values.append(float(np.clip(value, -1.0, 1.0)))
+    return values
+
+
+def untied(x: Vector, sys: Codes) -> float:
+    """Twice the pairs of rows of one system that differ in x."""
+    _, cells = np.unique(np.stack([sys.astype(np.float64), x]), axis=1, return_counts=True)
+    return float((np.bincount(sys).astype(np.float64) ** 2).sum() - (cells.astype(np.float64) ** 2).sum())
+
+
+def surplus(x: Vector, y: Vector, sys: Codes) -> float:
+    """Twice the concordant less the discordant pairs of rows of one system."""
+    total = 0.0
+    for system in np.unique(sys):
+        a, b = x[sys == system], y[sys == system]
+        one = np.zeros(len(a), dtype=np.intp)
+        pairs = np.sqrt(untied(a, one) * untied(b, one))
+        total += float(scipy.stats.kendalltau(a, b).statistic) * pairs if pairs else 0.0
+    return total
+
+
+def _less_means(x: Vector, sys: Codes) -> Vector:
+    rows = np.maximum(np.bincount(sys), 1)
+    return np.asarray(x - (np.bincount(sys, weights=x) / rows)[sys])
+
+
 def system_means(x: Vector, y: Vector, sys: Codes, count: int) -> tuple[Vector, Vector]:
     """Mean of x and of y per system -> two vectors of shape (count,); NaN for a system without rows."""
     rows = np.bincount(sys, minlength=count).astype(np.float64)
@@ -305,7 +356,7 @@ def _why_undefined(x: Vector, y: Vector, level: str, n: int) -> str:
         return "in every document the scores are constant or fewer than 2 rows are usable"
     if n < 2:
         return f"{n} {'row' if level == 'pooled' else 'system'}, at least 2 are needed"
-    where = "" if level == "pooled" else " across systems"
+    where = {"system": " across systems", "within": " inside every system"}.get(level, "")
     side = "predictions" if flat(x[None])[0] else "human scores" if flat(y[None])[0] else "scores"
     return f"the {side} are constant{where}"
 
@@ -354,7 +405,7 @@ class CorrelationSum:
         if failed == len(x):
             why = f"all {failed} rows failed" if failed else "no rows"
             return Objective(0.0, np.nan, np.nan, np.nan, 0, failed, why, self.level)
-        x = impute(x, doc if self.level == "sample" else None)
+        x = impute(x, {"sample": doc, "within": sys}.get(self.level))
         everything = np.ones(len(x), dtype=np.bool_)
         values, n, _ = _at_level(x, y, everything, PARTS, self.level, doc, sys, objective=True)
         reason = _why_undefined(x, y, self.level, n) if np.isnan(values).any() else None
@@ -363,7 +414,8 @@ class CorrelationSum:
 
 
 def impute(x: Vector, doc: Codes | None = None) -> Vector:
-    """x with NaN replaced by the mean of the other predictions, of the same document if `doc` is given and has any.
+    """x with NaN replaced by the mean of the other predictions, of the same document (or system) if `doc` is given and
+    has any.
     At least one value must not be NaN. With the mean, a row adds nothing to the covariance, only to the human variance.
     """
     missing = np.isnan(x)

@@ -97,8 +97,8 @@ def f1_when_drawn(decided: Places, human: Places, units: Places) -> Bounded:
 def counted(name: str, decided: Places, human: Places) -> npt.NDArray[np.bool_]:
     """The rows that a measure of pass (1) and fail (0) rests on: of precision those that the judge fails, of recall
     those that people fail. Documents without such rows say nothing of it, and are not resampled."""
-    of = {"precision": decided == 0, "recall": human == 0}
-    return of.get(name, np.ones(len(human), dtype=np.bool_))
+    sides = {"precision": decided, "recall": human}
+    return np.asarray(sides[name] == 0) if name in sides else np.ones(len(human), dtype=np.bool_)
 
 
 def auc_when_drawn(scores: Vector, passed: Places, units: Places) -> Bounded:

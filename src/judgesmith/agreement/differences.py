@@ -52,11 +52,13 @@ class OtherSystems:
     """What a difference needs to speak of other systems, too.
 
     left_out: the judges' agreement without each system, shape (systems, judges). rows: the agreement with every row a
-    document of its own; None where its variance counts 0, which makes intervals wider.
+    document of its own; None where its variance counts 0, which makes intervals wider. larger: the larger of the
+    variances over documents and systems counts, not their sum: within systems, where each holds the other.
     """
 
     left_out: Vector
     rows: Agreement | None
+    larger: bool = False
 
     @classmethod
     def of(cls, predictions: Sequence[npt.ArrayLike], measure: Measure) -> OtherSystems:
@@ -69,7 +71,7 @@ class OtherSystems:
         ]
         pooled = measure.level == "pooled"
         rows = Agreement.of(predictions, measure.by_row()) if pooled else None
-        return cls(np.reshape(left_out, (len(names), len(predictions))), rows)
+        return cls(np.reshape(left_out, (len(names), len(predictions))), rows, measure.level == "within")
 
 
 # What the user calls -------------------------------------------------------------------------------------------------
@@ -167,7 +169,7 @@ def differences_within(
             reason = "the agreement is undefined without one of the systems"
             return [_undefined(value, documents, reason) for value in values.tolist()]
         over_systems = without.covariance()
-        both = variance + np.diag(over_systems)
+        both = np.zeros_like(variance) if others.larger else variance + np.diag(over_systems)
         if others.rows is not None and others.rows.reason is None:
             both = both - np.diag(_drawn(others.rows, contrasts, how)[0].covariance())
         variance = np.maximum(both, np.maximum(variance, np.diag(over_systems)))

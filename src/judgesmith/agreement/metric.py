@@ -68,7 +68,8 @@ class AgreementValue:
                 parts = map(rows.without, dict.fromkeys(rows.systems or ()))
                 left_out = [by.reached(percents[at], rest).value for at, rest in parts]
                 whole = Range(by.worst, by.chance + by.reach)
-                ends = for_other_systems(ends, reached.value, left_out, whole, 0.95)
+                larger = by.level == "within"
+                ends = for_other_systems(ends, reached.value, left_out, whole, 0.95, larger=larger)
         return cls(by, reached, *ends, seed, by.q(percents, rows), new_systems)
 
     @property

@@ -121,7 +121,7 @@ class Objective(ABC):
         ]
         apart = replace(rows, groups=[str(place) for place in range(len(rows.human))])
         by_row = self.resampled(predictions, apart) if self.of_rows else None
-        return OtherSystems(np.reshape(left_out, (-1, len(predictions))), by_row)
+        return OtherSystems(np.reshape(left_out, (-1, len(predictions))), by_row, self.level == "within")
 
     def q(self, percents: Vector, rows: Rows) -> Correlated:
         return CorrelationSum(self.level)(percents, rows.human, rows.documents, rows.systems)

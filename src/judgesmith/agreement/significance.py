@@ -63,6 +63,8 @@ def permutation_test(
     (a, y), (b, _) = pair(predicted_a, measure.human), pair(predicted_b, measure.human)
     doc, sys = level_codes(level, measure.documents, measure.systems, len(y))
     unit = np.arange(len(y)) if doc is None else doc
+    if level == "within":
+        raise OptionError('level "within" has no permutation test; differences.paired_bootstrap tests there')
     if rounds < 1:
         raise OptionError(f"rounds is {rounds}; swap at least once, 1000 times or more for a p-value")
     usable = ~(np.isnan(a) | np.isnan(b)) if not total else np.ones(len(y), dtype=np.bool_)

@@ -22,7 +22,7 @@ class Evaluate(Command, Config, Model, Rows, Json):
     Levels: pooled, one correlation over all rows (Active-Critic's summary level, UniEval's and USR's turn level,
     nlpstats' global level); sample, within each document and then the mean (G-Eval's and UniEval's summary level on
     SummEval, per_doc_mean, nlpstats' input level; constant documents are left out and counted); system, of the systems'
-    means.
+    means; within, of all rows less what tells systems apart.
 
     Intervals: documents are drawn again because rows of one document are no independent evidence. That speaks of these
     very systems on other documents (at system level, even of these too narrowly: 75-90 % instead of 95 % in a
@@ -68,7 +68,9 @@ class Evaluate(Command, Config, Model, Rows, Json):
     )
     limit: int | None = flag(None, "Only the first rows.", ge=1)
     unseen: bool = flag(False, "Leave out, for all judges, the rows that one of them was compiled from.")
-    level: list[str] = flag([], "pooled, sample or system. Repeatable; all that the rows allow where not given.")
+    level: list[str] = flag(
+        [], "pooled, within (systems), sample or system. Repeatable; all that the rows allow where not given."
+    )
     coefficient: list[str] = flag(
         [],
         "pearson, spearman, kendall (these by default), q (their sum), acc_eq, acc_eq_cross (WMT's); kappa, accuracy, "

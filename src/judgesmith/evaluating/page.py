@@ -86,7 +86,7 @@ def _forest(pivot: Pivot) -> list[Any]:
     groups = []
     for k, (column, ceiling) in enumerate(zip(pivot.columns, ceilings, strict=True)):
         other = math.nan if ceiling is None else ceiling.value
-        entries: list[tuple[str, Any]] = [(line.name, line.entries[k]) for line in pivot.lines if not line.human]
+        entries: list[tuple[str, Any]] = [(line.name, line.entries[k]) for line in pivot.lines if not line.beside]
         groups.append((column, [Estimate(name, e.value, e.low, e.high, other) for name, e in entries if e is not None]))
     known = any(not math.isnan(one.other) for _, estimates in groups for one in estimates)
     about = f"{pivot.title()}: a line is the interval, a dot the value{', a ring the human ceiling' * known}. "

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..agreement.meta.agreement import SYSTEM_MEANS
 from ..agreement.meta.evaluation import MetaEvaluation, rows_of
 from ..agreement.meta.inputs import AVERAGE, DECIDED
 from ..tables import Cell, interval, number, with_interval
@@ -28,7 +29,7 @@ TITLES = {
     "recall": "recall for fail",
     "pairwise": "pairwise acc.",
 }
-UNITS = {"pooled": "rows", "sample": "documents", "system": "systems"}
+UNITS = {"pooled": "rows", "within": "rows", "sample": "documents", "system": "systems"}
 #: Marks a judge that agrees less than the best one beyond chance.
 BEHIND = "†"
 
@@ -52,13 +53,14 @@ def count(n: int, level: str) -> str:
 class Line:
     """A judge in a pivot: what its values rest on, rows without a score, and a cell a column, None where there is none,
     with the mark of a value that is lower than the best beyond chance; never without a test. The human ceiling is a
-    line, too."""
+    line, too, and so is what the systems' mean labels reach. beside: these, which are no judges."""
 
     name: str
     rests: str
     failed: int
     entries: tuple[Cell | None, ...]
     human: bool = False
+    beside: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,8 @@ class Pivot:
     lines: tuple[Line, ...]
 
     def title(self) -> str:
-        return f"{TITLES[self.coefficient]}, {self.level}" if self.coefficient else self.level
+        level = "within systems" if self.level == "within" else self.level
+        return f"{TITLES[self.coefficient]}, {level}" if self.coefficient else level
 
     @property
     def marked(self) -> bool:
@@ -145,7 +148,12 @@ def _lines(places: Sequence[tuple[str, str, str]], result: MetaEvaluation) -> li
     if raters := [people[place]["raters"] for place in places if place in people]:
         found = (people.get(place) for place in places)
         entries = [None if row is None else Cell(row["value"], row["low"], row["high"]) for row in found]
-        lines.append(Line("human ceiling", f"{raters[0]} raters", 0, tuple(entries), human=True))
+        lines.append(Line("human ceiling", f"{raters[0]} raters", 0, tuple(entries), human=True, beside=True))
+    means = {_place(row): row for row in rows_of(result.by_system) if not math.isnan(row["value"])}
+    if any(place in means for place in places):
+        found = (means.get(place) for place in places)
+        entries = [None if row is None else Cell(row["value"], row["low"], row["high"]) for row in found]
+        lines.append(Line(SYSTEM_MEANS, "no text read", 0, tuple(entries), beside=True))
     return lines
 
 

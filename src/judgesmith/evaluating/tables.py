@@ -17,14 +17,14 @@ MOST_COMPARED = 12  # rows of that table on a terminal
 
 
 def pivot_table(pivot: Pivot) -> Table:
-    """Judges against aspects or coefficients, and the human ceiling below them."""
+    """Judges against aspects or coefficients; below them the human ceiling and what systems' mean labels reach."""
     failed = any(line.failed for line in pivot.lines)
     beside = [Column("n", "s"), *([Column("failed", "d")] if failed else [])]
     made = Table(["judge", *beside, *(Column(title, ".3f", ".2f") for title in pivot.columns)], pivot.title())
     for line in pivot.lines:
-        missing = [""] if line.human else [line.failed]
+        missing = [""] if line.beside else [line.failed]
         cells = (cell or Cell(None) for cell in line.entries)
-        made.add(line.name, line.rests, *(missing if failed else []), *cells, kind="human" if line.human else "")
+        made.add(line.name, line.rests, *(missing if failed else []), *cells, kind="human" if line.beside else "")
     return made
 
 

@@ -166,7 +166,7 @@ def test_the_ceiling_of_two_raters_is_a_judge_s_interval() -> None:
     one, other = data["ratings"].T
     shared = {"documents": data["documents"], "systems": data["systems"], "coefficients": ("kendall", "q")}
     found = meta_evaluate({"j": other}, one, ratings={"overall": data["ratings"]}, rounds=200, **shared)
-    assert len(found.ceiling) == 6
+    assert len(found.ceiling) == 8
     for _, row in found.ceiling.iterrows():
         cell = found.cell("j", "overall", row["level"], row["coefficient"])
         for name in ("value", "low", "high"):

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import LabelsError, OptionError
-from ..correlation import LARGEST, Codes, Coefficient, CorrelationSum, Level, Vector, correlate
+from ..correlation import LARGEST, Codes, Coefficient, CorrelationSum, Level, Vector, correlate, tidy
 from ..decisions import (
     accuracy_when_drawn,
     auc_when_drawn,
@@ -53,6 +53,7 @@ CHANCE = {
     "pairwise": 0.5,
     "balanced-accuracy": 0.5,
 }
+SYSTEM_MEANS = "system means"  # the baseline that reads no text
 #: Human ratings of more different values are no categories.
 MOST_CATEGORIES = 20
 
@@ -71,8 +72,8 @@ def agreements(
     of_decisions = list(dict.fromkeys(name for own in decided.values() for name in own))
     wanted = [*itertools.product(levels, names), *((LEVEL_OF[name], name) for name in of_decisions)]
     for judge, (level, name) in itertools.product(judges, wanted):
-        if name == "acc_eq_cross" and level == "system":
-            continue  # there is no epsilon to choose
+        if (name, level) == ("acc_eq_cross", "system") or (name.startswith("acc_eq") and level == "within"):
+            continue  # there is no epsilon to choose; nor a pairwise accuracy of all rows without their systems
         cells = []
         for aspect in aspects:
             if judge in aspect.x and (name not in LEVEL_OF or name in decided[aspect.name]):
@@ -265,6 +266,51 @@ def ceilings(
             about = {"aspect": aspect.name, "level": level, "coefficient": name, "raters": raters, "alpha": alpha}
             result.append(about | shown)
     return result
+
+
+def by_system(
+    aspects: Sequence[Aspect], levels: Sequence[Level], names: Sequence[str], how: How
+) -> list[dict[str, Any]]:
+    """The agreement of the mean label of each row's system, from other documents: what who only recognises systems
+    reaches. It cannot order rows of one system, nor be wrong on the systems' means."""
+    result = []
+    for aspect in aspects:
+        if aspect.sys is None or aspect.systems < 2:
+            continue
+        alone = replace(aspect, x={SYSTEM_MEANS: _system_labels(aspect.y, aspect.sys, aspect.units)})
+        for level, name in itertools.product(levels, names):
+            if level in ("pooled", "sample") and not name.startswith("acc_eq"):
+                row = _cell(alone, SYSTEM_MEANS, level, name, how.model_copy(update={"new_systems": False})).row()
+                result.append({"aspect": aspect.name, "level": level, "coefficient": name} | row)
+    return result
+
+
+def _system_labels(y: Vector, sys: Codes, documents: Codes) -> Vector:
+    """The mean label of each row's system on other documents; NaN where it has no other."""
+    cells = np.unique(np.stack([sys, documents]), axis=1, return_inverse=True)[1].ravel()
+    sums, rows = np.bincount(sys, weights=y)[sys], np.bincount(sys)[sys]
+    own, count = np.bincount(cells, weights=y)[cells], np.bincount(cells)[cells]
+    others = np.where(rows > count, rows - count, np.nan)
+    return tidy((sums - own) / others)
+
+
+def no_better_than_systems(rows: Sequence[Mapping[str, Any]], baseline: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A note for each judge that agrees no better, over all rows, than the systems' mean labels do."""
+    reached = {row["aspect"]: row["value"] for row in baseline if _of_all_rows(row)}
+    found: dict[str, list[str]] = {}
+    for row in filter(_of_all_rows, rows):
+        if row["value"] <= reached.get(row["aspect"], math.nan):
+            compared = f"{row['aspect']} ({row['value']:.2f} against {reached[row['aspect']]:.2f})"
+            found.setdefault(row["judge"], []).append(compared)
+    return [
+        f"{judge} agrees no better with people than the mean labels of the systems alone, without reading a text: "
+        f"{', '.join(aspects)}, Spearman over all rows; its order within systems stands beside it"
+        for judge, aspects in found.items()
+    ]
+
+
+def _of_all_rows(row: Mapping[str, Any]) -> bool:
+    return (row["level"], row["coefficient"]) == ("pooled", "spearman")
 
 
 def ways(ratings: Mapping[str, npt.ArrayLike], aspects: Sequence[Aspect], how: How) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ import pandas as pd
 from ...errors import OptionError
 from ...parts import read_options
 from ...tables import Cell, Column, Table, facts, shortened
-from .agreement import against_people, agreements, ceilings, measures, ways
+from .agreement import against_people, agreements, by_system, ceilings, measures, no_better_than_systems, ways
 from .comparisons import comparisons
 from .inputs import DECIDED, Beside, EvaluationOptions, Scores, aspects_of, levels_of, scale_of
 from .others import assumed_on_scale, calibrations, judged, length_biases, scales
@@ -27,6 +27,7 @@ FRAMES = {
     "agreement": "judge aspect level coefficient value low high n skipped failed rows interval reason",
     "comparisons": "a b aspect level coefficient difference low high p error freedom n reason",
     "ceiling": "aspect level coefficient value low high raters alpha reason",
+    "by_system": "aspect level coefficient value low high n reason",
     "way": "judge aspect raters value low high",
     "scale": "judge aspect mae mae_low mae_high bias bias_low bias_high rmse rmse_low rmse_high n failed reason",
     "calibration": "judge aspect bin low high n predicted human",
@@ -52,6 +53,7 @@ class MetaEvaluation:
         below .05 just where the interval leaves 0 out. error, freedom: the standard error of both, and Student's t's
         degrees of freedom.
     ceiling: value is that of a rater with the mean of the others, averaged.
+    by_system: of the mean label of each row's system, from other documents, in place of a judge's score.
     way: from guessing (0) to one human rater (1), see `replacement.way_to_rater`.
     scale: in points of the scale; bias above 0: the judge is lenient.
     length: see `others.length_bias`.
@@ -60,6 +62,7 @@ class MetaEvaluation:
     agreement: pd.DataFrame
     comparisons: pd.DataFrame
     ceiling: pd.DataFrame
+    by_system: pd.DataFrame
     way: pd.DataFrame
     scale: pd.DataFrame
     calibration: pd.DataFrame
@@ -102,7 +105,7 @@ class MetaEvaluation:
             place = ceiling.setdefault(row.pop("aspect"), {"alpha": row["alpha"], "raters": row["raters"]})
             row.pop("alpha"), row.pop("raters")
             place.setdefault(row.pop("level"), {})[row.pop("coefficient")] = row
-        frames = ("comparisons", "way", "scale", "calibration", "length")
+        frames = ("comparisons", "by_system", "way", "scale", "calibration", "length")
         return (
             {"judges": judges, "ceiling": ceiling}
             | {name: _records(getattr(self, name)) for name in frames}
@@ -184,6 +187,7 @@ def meta_evaluate(
         "agreement": agreements(list(judges), aspects, levels, names, how, by_aspect, notes),
         "comparisons": comparisons(list(judges), aspects, levels, how, notes) if tested else [],
         "ceiling": ceilings(beside.ratings, aspects, levels, names, how),
+        "by_system": by_system(aspects, levels, names, how),
         "way": ways(beside.ratings, aspects, how),
         "scale": on_the_scale,
         "calibration": calibrations(every, on_scale),
@@ -191,7 +195,9 @@ def meta_evaluate(
     }
     reported = [*names, *dict.fromkeys(name for own in by_aspect.values() for name in own)]
     kept = {name: getattr(how, name) for name in ("rounds", "confidence", "seed", "new_systems")}
-    notes += against_people(frames["agreement"]) if not how.absolute else []
+    if not how.absolute:
+        notes += against_people(frames["agreement"])
+        notes += no_better_than_systems(frames["agreement"], frames["by_system"])
     tables = {name: pd.DataFrame(rows, columns=FRAMES[name].split()) for name, rows in frames.items()}
     if how.absolute:
         tables["agreement"] = _absolute(tables["agreement"])

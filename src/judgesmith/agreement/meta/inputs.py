@@ -13,7 +13,7 @@ from ...errors import LabelsError, OptionError
 from ...parts import Options, option
 from ..correlation import LARGEST, PARTS, Codes, Level, Vector, flat, id_codes
 
-LEVELS: tuple[Level, ...] = ("pooled", "sample", "system")
+LEVELS: tuple[Level, ...] = ("pooled", "within", "sample", "system")
 Named = Literal[
     "pearson",
     "spearman",
@@ -103,7 +103,9 @@ class EvaluationOptions(Options):
     """How judges are measured against people: levels, coefficients, intervals and tests."""
 
     levels: tuple[Level, ...] | None = option(
-        None, "pooled, sample (if documents repeat), system (if there are 3 or more); none: all that the rows allow."
+        None,
+        "pooled, within (systems), sample (if documents repeat), system (if there are 3 or more); none: all that the "
+        "rows allow.",
     )
     coefficients: tuple[Named, ...] = option(
         PARTS,
@@ -245,9 +247,14 @@ def levels_of(asked: Sequence[Level] | None, aspects: Sequence[Aspect], notes: l
     if "system" in (asked or ()) and systems < 3:
         counted = "is 1 system" if systems == 1 else f"are {systems} systems"
         raise OptionError(f"level system correlates the systems' means, but there {counted}; at least 3 are needed")
+    if "within" in (asked or ()) and systems < 2:
+        raise OptionError(
+            f"level within compares the rows of one system, apart from the others, but the rows name {systems or 'no'} "
+            f"system{'s'[: systems != 1]}; take level pooled"
+        )
     if first.doc is not None and len(np.unique(first.doc)) < 2:
         notes.append("there is one document only: documents cannot be resampled, so nothing here has an interval")
-    allowed = {"pooled": True, "sample": repeated, "system": systems >= 3}
+    allowed = {"pooled": True, "within": 2 <= systems < len(first.y), "sample": repeated, "system": systems >= 3}
     return tuple(dict.fromkeys(asked or (level for level in LEVELS if allowed[level])))
 
 

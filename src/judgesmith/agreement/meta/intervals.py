@@ -76,7 +76,8 @@ def bound(cell: Cell, aspect: Aspect, x: Vector, level: Level, coefficient: Coef
         without = [aspect.sys != system for system in range(aspect.systems)] if aspect.sys is not None else []
         left_out = [_value(aspect, x, rows, level, coefficient) for rows in without]
         within = Q if coefficient == "sum" else Range()
-        ends = for_other_systems((cell.low, cell.high), cell.value, left_out, within, how.confidence)
+        own, larger = (cell.low, cell.high), level == "within"
+        ends = for_other_systems(own, cell.value, left_out, within, how.confidence, larger=larger)
         cell.low, cell.high = ends
         cell.interval, cell.drawn = f"{cell.interval}, other systems", None
         if math.isnan(cell.low):
