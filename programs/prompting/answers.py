@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from ...signatures.values import Criterion, CriterionScore, Scale
@@ -152,8 +153,9 @@ def _sectioned(text: str, criteria: Sequence[Criterion]) -> dict[str, tuple[list
     """What stands behind each criterion's name: the scores that are stated there, and the explanation."""
     names = {c.name: c.name for c in criteria}
     taken = {name.casefold() for name in names}
+    others = {label: label for label in _OF_ALL if label not in taken} if "verall" in text else {}
     found = {}
-    for name, (start, end) in _sections(text, names | {a: a for a in _OF_ALL if a not in taken}).items():
+    for name, (start, end) in _sections(text, names | others).items():
         segment = text[start:end]
         stated = stated_scores(segment) if name in names else []
         if stated:
@@ -220,15 +222,20 @@ def _sections(text: str, labels: Mapping[str, str]) -> dict[str, tuple[int, int]
     next label. By the labels' keys."""
     places = []
     for key, label in labels.items():
-        spaced = r"[\s_-]+".join(map(re.escape, re.split(r"[\s_-]+", label)))
-        pattern = (
-            rf"^(?:[^\w\n]|[\d_])*{spaced}[\"'*_`]*+(?:\s*+[:：={{-]|(?<=[*_])[ \t]*+$)|^#+[ \t]*+{spaced}[ \t]*+$"
-        )
-        if match := re.search(pattern, text, re.IGNORECASE | re.MULTILINE):
+        if match := _section(label).search(text):
             places.append((match.start(), match.end(), key))
     places.sort()
     ends = [*(start for start, _, _ in places[1:]), len(text)]
     return {key: (begin, end) for (_, begin, key), end in zip(places, ends, strict=False)}
+
+
+@lru_cache(maxsize=512)
+def _section(label: str) -> re.Pattern[str]:
+    """A label at the beginning of a line, with its colon, or as a heading."""
+    spaced = r"[\s_-]+".join(map(re.escape, re.split(r"[\s_-]+", label)))
+    heading = rf"^#+[ \t]*+[*_]*{spaced}[*_]*[ \t]*+$"
+    beginning = rf"^(?:[^\w\n]|[\d_])*{spaced}[\"'*_`]*+\s*+[:：={{-]"
+    return re.compile(f"{beginning}|{heading}", re.IGNORECASE | re.MULTILINE)
 
 
 #: "Name: definition" on a line, with marks around it.

@@ -68,6 +68,7 @@ _HEADING = re.compile(
 #: What may stand before a label that begins its line, or its sentence.
 _OWN = r"(?:(?:the|my|your|overall|final|total|average)\W{1,4}){0,3}\Z"
 _BEGINS_LINE = re.compile(rf"\A(?:[^\w\n]|_)*+(?:\d{{1,2}}[.)](?:[^\w\n]|_)*+)?{_OWN}", re.IGNORECASE)
+_NEXT_LINE = re.compile(r"(?:[^\S\n]|[*_`])*+\n\s*+")
 _NAMED = re.compile(r"\b(?:the|my|your)\b", re.IGNORECASE)
 _BEGINS_SENTENCE = re.compile(
     rf"""[.!?;:|,}}>)\]。！？；：，]["'”*_`)\]]*+[\s"'“*_`({{\[<#>\\–-]*+{_OWN}""", re.IGNORECASE
@@ -106,10 +107,9 @@ class Stated:
 
 
 def moved(stated: Stated, by: int) -> Stated:
-    """The same, of a text that begins `by` characters earlier."""
+    """The same, with its digits where they stand in a text that begins `by` characters earlier."""
     begin, end = stated.digits
-    digits = (begin + by, end + by) if begin >= 0 else stated.digits
-    return replace(stated, start=stated.start + by, end=stated.end + by, digits=digits)
+    return replace(stated, digits=(begin + by, end + by)) if begin >= 0 else stated
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +125,9 @@ def stated_scores(text: str) -> list[Stated]:
     be read. Empty where there is none."""
     if held := _in_json(text):
         return held
-    named = _mentions(text, _LABEL)
-    found = _highest(named)
-    boxed = [_stated(match, match.start()) for match in _BOX.finditer(text)]
+    found = _highest(_mentions(text, _LABEL))
+    boxes = _BOX.finditer(text) if "[[" in text or "boxed" in text else ()
+    boxed = [_stated(match, match.start()) for match in boxes]
     if boxed and (not found or found[0].number != boxed[-1].number):
         found = [*found, *boxed]
     if found:
@@ -136,8 +136,9 @@ def stated_scores(text: str) -> list[Stated]:
         return [stated for stated in others if not math.isnan(stated.number)]
     if whole := _ALL.match(text):
         return [_stated(whole, 0)]
-    if aspect := [_of_aspect(text, match) for match in _LABEL.finditer(text)]:
-        return [stated for stated in aspect if stated is not None]
+    aspects = [_of_aspect(text, match) for match in _LABEL.finditer(text)]
+    if named := [stated for stated in aspects if stated is not None]:
+        return named
     given = (match for match in _GIVEN.finditer(text) if match["top"] or not match["would"])
     return [_stated(match, match.start()) for match in given]
 
@@ -159,14 +160,13 @@ def _mentions(text: str, label: re.Pattern[str]) -> list[_Mention]:
         if not begins and (_BEGINS_SENTENCE.search(before) is None or _in_quoted_json(text, match, before)):
             continue
         value = _value(text, match.end(), own=begins)
-        broken = Stated(math.nan, match.start(), match.end(), words=_rest_of_line(text, match.end()))
         if value is not None:
             stated = _stated(value, match.start())
             found.append(_Mention(stated, 2 if not begins else 0 if value["ends"] is not None else 1))
         elif begins and match["sign"] in ":：=>" and not _NAMED.search(before):
-            found.append(_Mention(broken, 0))
+            found.append(_Mention(_broken(text, match), 0))
         elif not begins and match["sign"] in ":：=" and re.match(r"\s*+[-+]?\d", text[match.end() : match.end() + 20]):
-            found.append(_Mention(broken, 2))
+            found.append(_Mention(_broken(text, match), 2))
     for match in _HEADING.finditer(text):
         value = _COMPLETE.match(text, match.end())
         if value is not None and value["ends"] is not None:
@@ -187,14 +187,16 @@ def _in_quoted_json(text: str, match: re.Match[str], before: str) -> bool:
     return bool(closed) and re.search(r"\w", after) is not None
 
 
-def _rest_of_line(text: str, place: int) -> str:
-    return text[place : place + 60].partition("\n")[0].strip() or "nothing"
+def _broken(text: str, label: re.Match[str]) -> Stated:
+    """A label behind which no score can be read."""
+    words = text[label.end() : label.end() + 60].partition("\n")[0].strip()
+    return Stated(math.nan, label.start(), label.end(), words=words or "nothing")
 
 
 def _value(text: str, place: int, *, own: bool) -> re.Match[str] | None:
     """The number behind a label; on the next line, where the label has its own (own) and nothing behind it."""
     value = _COMPLETE.match(text, place)
-    if value is None and own and (empty := re.compile(r"[\s*_`]*\n\s*").match(text, place)):
+    if value is None and own and (empty := _NEXT_LINE.match(text, place)):
         value = _COMPLETE.match(text, empty.end())
         return value if value is not None and value["ends"] is not None else None
     return value
@@ -241,6 +243,8 @@ _DEEPEST = 6
 def _in_json(text: str) -> list[Stated]:
     """The scores of an answer in JSON; empty for another answer, and for JSON without a score."""
     found = [stated for data in json_parts(text) for stated in _scores(data, 0)]
+    if not found:
+        return []
     placed = [_stated(value, match.start()) for match in _LABEL.finditer(text) if (value := _value_behind(text, match))]
     for place, stated in enumerate(found):
         there = next((other for other in placed if other.number == stated.number), None)

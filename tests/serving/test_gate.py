@@ -85,6 +85,17 @@ def test_reasons_are_in_words_of_ours() -> None:
     assert brief("openai/m: the key was refused (HTTP 401: x)")[0] == "model_key"
     assert brief("openai/m does not answer any more: 10 calls")[0] == "model_unreachable"
     assert brief("no score in the answer: 'r001' (asked twice)")[0] == "unreadable"
+    for said, code in (
+        (f"openai/m: the quota or credit of this key is used up ({SECRET}); raise it", "model_quota"),
+        (f"openai/m wants to be asked again in 3.0 hours ({SECRET})", "model_busy"),
+        (f"openai/m: the server answers with an error: {SECRET}", "model_error"),
+        (f"the model refused: {SECRET}", "refused"),
+        ("the provider's content filter stopped the answer", "refused"),
+        ("cut off while thinking", "no_answer"),
+        ("the model called a tool instead of answering", "no_answer"),
+        (f"the score cannot be read: {SECRET}", "unreadable"),
+    ):
+        assert brief(said)[0] == code and SECRET not in brief(said)[1]
     assert brief(SECRET) == ("no_score", "the row has no score")
 
 
