@@ -552,7 +552,8 @@ class WithinSystems:
         self.member = (self.sys[:, None] == np.arange(int(self.sys.max(initial=-1)) + 1)).astype(np.float64)
         self.x, self.y = _Side(x), _Side(y)
         # A score of one system is another value than the same score of the next: what is tied with it stays inside.
-        self.cells = [_Side(self.sys * len(side.values) + side.code.astype(np.float64)) for side in (self.x, self.y)]
+        places = (self.sys * len(side.values) + side.code for side in (self.x, self.y))
+        self.cells = [_Side(place.astype(np.float64)) for place in places]
         self.signs: npt.NDArray[np.float32] | None = None
         if len(x) <= PAIRS_AT_ONCE and "kendall" in names:
             a, b = self.x.code, self.y.code
@@ -589,7 +590,7 @@ class WithinSystems:
     def _surplus(self, w: Vector) -> Vector:
         """Twice the concordant less the discordant pairs of rows of one system."""
         if self.signs is not None:
-            return np.einsum("ij,ij->i", w, (w.astype(np.float32) @ self.signs).astype(np.float64))
-        columns = (self.x.code.astype(np.float64), self.y.code.astype(np.float64), self.sys)
-        rows = ([np.repeat(column, one) for column in columns] for one in w.astype(np.intp))
-        return np.array([surplus(*drawn) for drawn in rows])
+            return np.asarray(np.einsum("ij,ij->i", w, (w.astype(np.float32) @ self.signs).astype(np.float64)))
+        x, y = (side.code.astype(np.float64) for side in (self.x, self.y))
+        times = w.astype(np.intp)
+        return np.array([surplus(np.repeat(x, t), np.repeat(y, t), np.repeat(self.sys, t)) for t in times])
