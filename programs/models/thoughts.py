@@ -81,6 +81,12 @@ def without_thoughts(text: str, judged: Iterable[str] = ()) -> tuple[str, bool]:
     return "".join([*parts, text[place:]]), cut
 
 
+def at_its_places(text: str, judged: Iterable[str] = ()) -> str:
+    """What `spoken` leaves of a text, every character at its own place: spaces stand for what is taken out."""
+    kept, cut = without_thoughts(text, judged)
+    return " " * len(text) if cut else _UNSEEN.sub(_blank, kept)
+
+
 def spoken(reply: Reply, judged: Iterable[str] = ()) -> Reply:
     """A reply as its reader is to see it, tokens and all. Where nothing but thoughts came, its text is empty and
     `absent` says so. judged: as in `without_thoughts`."""

@@ -17,8 +17,7 @@ from functools import lru_cache
 from itertools import zip_longest
 from typing import Any
 
-from ..models.thoughts import spoken
-from ..models.transport import Reply
+from ..models.thoughts import at_its_places
 from ..prompting.json_answers import lenient_json
 from .grounding import QUOTED
 
@@ -90,7 +89,7 @@ class _Seen:
 def read_annotation(text: str, *, labels: Sequence[str] = LABELS, output: str = "", most: int = MOST) -> Annotation:
     """Read one answer. labels: the overall scale from the lowest to the highest. output: the judged text, which decides
     whether quotes in a location belong to the words. most: how many errors are kept, the most severe. Never raises."""
-    body = spoken(Reply(text), [output]).text  # an answer may also come from elsewhere than a layout
+    body = at_its_places(text, [output])  # an answer may also come from elsewhere than a layout
     seen = _json_fields(body) or _line_fields(body)
     label, start, problems = _find_label(body, seen.overalls, tuple(labels))
     errors = list(dict.fromkeys(error for draft in seen.drafts for error in _errors(draft, output)))

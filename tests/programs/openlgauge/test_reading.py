@@ -139,6 +139,7 @@ def mutated(draw: st.DrawFn) -> str:
 @settings(deadline=None, max_examples=300)
 @given(st.one_of(mutated(), st.text(max_size=200)), st.text(max_size=80))
 @example("Overall: " + "Good" * 3, "")
+@example("\u00adNo Error\nOverall: \u200bFair", "")
 @example("\ud800 Overall: Good \udfff", "\ud800")
 def test_whatever_the_answer_is_what_is_read_holds(answer: str, output: str) -> None:
     found = read_annotation(answer, output=output)
