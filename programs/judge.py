@@ -35,7 +35,7 @@ from .progress import counting
 from .prompting.layouts import SentencesLayout
 from .prompting.predict import JudgePredict, answer_of, called, carrying, material
 from .prompting.saved import traced_demo
-from .prompting.suspicion import LOOKED_INTO, guarded, weighed
+from .prompting.suspicion import LOOKED_INTO, guarded_apart, weighed
 
 if TYPE_CHECKING:
     from .readings.bindings.columns import Column
@@ -571,33 +571,35 @@ class Judge(Quiet):
         # compute the shared prompt for itself; for longer answers the slots' batching wins.
         return 1 if self.brief and lm.embedded else lm.concurrency
 
-    async def averdict(self, item: Item, lm: LanguageModel | None = None) -> Verdict:
-        """The asynchronous form of `score`. lm: a model that the judge was prepared for; by default its own."""
+    async def averdict(self, item: Item, lm: LanguageModel | None = None, *, explain: bool = False) -> Verdict:
+        """The asynchronous form of `score`. lm: a model that the judge was prepared for; by default its own. explain:
+        with what the model writes of why, as `explains`."""
         texts = {"source": item.source, "context": item.context, "reference": item.reference}
         numbers = {"columns": found} if (found := self.numbers(item.columns)) else {}
+        numbers |= {"explain": True} if explain else {}
         verdict: Verdict = answer_of(await self.acall(output=item.output, **texts, group=item.group, lm=lm, **numbers))
         return verdict
 
-    async def judged(self, item: Item, lm: LanguageModel | None) -> Verdict:
+    async def judged(self, item: Item, lm: LanguageModel | None, *, explain: bool = False) -> Verdict:
         """What `averdict` gives, without DSPy's callbacks and history of the judge itself."""
         if lm is None:
             lm = self.lm
             await self.prepare(lm)
         if not item.output.strip():
             return Verdict.failed("the output is empty")
-        return _shortened(item, await self._weighed(item, lm))
+        return _shortened(item, await self._weighed(item, lm, explain or self.explains))
 
-    async def _weighed(self, item: Item, lm: LanguageModel) -> Verdict:
+    async def _weighed(self, item: Item, lm: LanguageModel, explain: bool) -> Verdict:
         """The verdict that counts, of those with and without what addresses a judge."""
-        safe, said = guarded(item, LOOKED_INTO)
+        safe, said = await guarded_apart(item, LOOKED_INTO)
         verdict = await self._judged(item, lm)
         verdict = verdict if said is None else weighed(verdict, await self._judged(safe, lm), said)
-        return await self.explained(item, verdict, lm) if self.explains else verdict
+        return await self._explained(safe, verdict, lm) if explain else verdict
 
-    async def explained(self, item: Item, verdict: Verdict, lm: LanguageModel) -> Verdict:
+    async def _explained(self, safe: Item, verdict: Verdict, lm: LanguageModel) -> Verdict:
         """The verdict with what its model writes, in one call, of why the output got its score; as it is where it has
-        no score, or an explanation that a model wrote. Sentences that address a judge are not shown to the model. A
-        failed call leaves a note."""
+        no score, or an explanation that a model wrote. safe: the row without sentences that address a judge. A failed
+        call leaves a note."""
         if verdict.failure is not None or (verdict.explanation and not self.tells_by_numbers):
             return verdict
         low, high = self.scale.low, self.scale.high
@@ -605,7 +607,7 @@ class Judge(Quiet):
         known = {"task": self.knowledge.description, "criteria": self.knowledge.criteria, "aspect": self.judges_aspect}
         predict = JudgePredict(ExplainScore, SentencesLayout("explanation", EXPLAIN, tokens=160))
         try:
-            answer = await predict.ask(lm, {**known, **material(guarded(item, LOOKED_INTO)[0]), "score": score})
+            answer = await predict.ask(lm, {**known, **material(safe), "score": score})
         except CallError as error:
             return verdict.model_copy(update={"notes": (*verdict.notes, f"no written explanation: {error}")})
         written = f"Written by {lm.name} after the score: {answer.read.values['explanation']}"
@@ -656,6 +658,7 @@ class Judge(Quiet):
         group: str | None = None,
         lm: LanguageModel | None = None,
         columns: Mapping[str, float] | None = None,
+        explain: bool = False,
         **row: Any,
     ) -> dspy.Prediction:
         """The verdict as a prediction: score, percent, explanation, criteria, errors, failure. group: rows of it are
@@ -665,7 +668,8 @@ class Judge(Quiet):
         if row:
             given = {"output": output, "source": source, "context": context, "reference": reference, "group": group}
             item = Item.of({name: text for name, text in given.items() if text} | row)
-        verdict = await engine.on_loop(self.judged(item, lm))
+        more = {"explain": True} if explain else {}
+        verdict = await engine.on_loop(self.judged(item, lm, **more))
         return carrying(as_prediction(verdict), verdict)
 
     def forward(

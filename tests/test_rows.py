@@ -14,7 +14,7 @@ from judgesmith.datasets import iter_rows
 from judgesmith.errors import OptionError
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.pointwise.direct import DirectScorer
-from judgesmith.rows import read_texts, source_key
+from judgesmith.rows import read_texts, roles_of, source_key
 from judgesmith.serving.forms import RowIn
 from judgesmith.signatures.values import Item, Verdict
 
@@ -123,3 +123,13 @@ def test_a_test_case_of_deepeval_is_a_row() -> None:
     row = read_texts(case)
     assert (row.source, row.output, row.reference, row.context) == ("S", "O", "R", "[1] C\n[2] D")
     assert read_texts(SimpleNamespace(**case, turns=None, text=str.upper)) == row
+
+
+def test_many_names_are_each_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from judgesmith import rows
+
+    plain, folded = rows.folded_name, list[str]()
+    monkeypatch.setattr(rows, "folded_name", lambda name: folded.append(name) or plain(name))
+    names = (*(f"k{i}" for i in range(3000)), "Output", "prompt")
+    assert dict(roles_of(names)) == {"output": "Output", "source": "prompt"}
+    assert len(folded) <= len(names) + 2

@@ -137,3 +137,12 @@ def test_turns_of_a_trajectory_are_rows_of_one_document(tmp_path: Path) -> None:
     path.write_text("\n".join(map(json.dumps, [*rows, rows[0] | {"judged_turn": 3}])))
     with pytest.raises(LabelsError, match=r"x.jsonl, row 9, column 'judged_turn': 3 is no turn .* turns 2, 4 "):
         read_labels(path)
+
+
+def test_long_turns_are_put_together_once() -> None:
+    """Each further line or part copied all before it: minutes for these."""
+    lines = 100_000
+    text = "User: a\n" + "  b\n" * lines
+    assert Trajectory.read(text).turns[0].text == "a" + "\nb" * lines
+    parts = [{"type": "text", "text": "b"}] * lines
+    assert judged([{"role": "user", "content": parts}]).output == "b\n" * (lines - 1) + "b"

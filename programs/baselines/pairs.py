@@ -201,7 +201,7 @@ class PairS(ComparingJudge):
     async def ajudge(self, item: Item, lm: LanguageModel) -> Verdict:
         return Verdict.failed(ALONE)
 
-    async def judged(self, item: Item, lm: LanguageModel | None) -> Verdict:
+    async def judged(self, item: Item, lm: LanguageModel | None, *, explain: bool = False) -> Verdict:
         return Verdict.failed(ALONE)  # no model is looked up for that
 
     def score_many(

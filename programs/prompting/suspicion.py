@@ -1,198 +1,87 @@
-"""Whether a text addresses its judge: a look by rules at what is judged, so that a score that a text could have moved
-is not taken for one that it earned.
+"""Whether a text addresses its judge: a look at what is judged, so that a score that a text could have moved is not
+taken for one that it earned.
 
-Signs are evidence in log-odds, of each kind the strongest; together they give a probability. Most are patterns of words
-in nine languages, and single phrases of six more, kept as data (`attacks.yaml`); the others are control tokens, tags
-that close a prompt's material, writing that people do not see, and what stands in code. No model is asked, and time
-grows with the text's length. `experiments/results/attacks.md` has recall and false alarms.
+Two kinds of signs count. *Frames* are exact: control tokens, tags that close a prompt's material, writing that people
+do not see. *Words* are likely: a small model that was trained on attacks in fifteen languages (`wording`) gives the
+log-odds of each sentence, also of what stands in base64 or hexadecimal digits. No language model is asked; each piece
+is looked at once, in time that grows with the text's length. `experiments/results/attacks.md` has recall, false alarms
+and who wrote the texts.
 
 What could break the frame of a prompt is disarmed in every text (`judgesmith.disarming`). A text with signs is judged
-twice, as it is and without the sentences that hold them (`blanked`), and where that moves the score the verdict without
-them counts (`weighed`).
+twice, as it is and without the sentences that hold them, and where that moves the score the verdict without them counts
+(`weighed`).
 """
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 import html
 import math
 import re
-import unicodedata
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from importlib.resources import files
 from typing import Any, NamedTuple
 
-import yaml  # type: ignore[import-untyped,unused-ignore]
+import numpy as np
 
 from ...disarming import HIDDEN
 from ...signatures.values import Item, Verdict
+from . import wording
 
 #: From this probability on a text is called suspicious; from the second on it is judged without its signs, too.
 FLAGGED, LOOKED_INTO = 0.5, 0.2
 #: How far signs may move a score, in percent of its scale, before the verdict without them counts.
 MOST_MOVED = 10.0
+#: Log-odds of a frame, and of one that a sentence on markup mentions.
+FRAME, MENTIONED = 1.0, -1.5
+#: Characters between two signs that are left out with them: a request may go on there.
+BETWEEN = 300
+#: From how many characters on a row is looked at in a thread, so that others do not wait; up to how many its texts are
+#: looked at together.
+LONG, SHORT = 20_000, 5_000
 
-
-class Sign(NamedTuple):
-    """A piece of evidence: its kind, its weight in log-odds, and what it is, as a clause."""
-
-    kind: str
-    weight: float
-    about: str
-
-
-@cache
-def _known() -> tuple[float, list[Any], list[Any], list[Any]]:
-    """What the data say: the log-odds of a text without signs; patterns, each with its kind, its weight, and the words
-    of which one is in every text that it is found in; the concepts of each language, likewise; and the kind and the
-    weight of those that stand together."""
-    data = yaml.safe_load(files(__package__).joinpath("attacks.yaml").read_text(encoding="utf-8"))
-
-    def compiled(pattern: str) -> re.Pattern[str]:
-        for _ in range(2):  # parts have parts
-            for name, part in data["parts"].items():
-                pattern = pattern.replace(f"{{{name}}}", part)
-        return re.compile(pattern.replace(" ", r"\s"), re.MULTILINE)
-
-    return (
-        data["base"],
-        [(p["kind"], p["weight"], p["words"].split("|"), compiled(p["pattern"])) for p in data["patterns"]],
-        [(c.pop("words").split("|"), {n: compiled(one) for n, one in c.items()}) for c in data["concepts"].values()],
-        [(t["kind"], t["weight"], set(t["all"])) for t in data["together"]],
-    )
-
-
-_TOKENS = re.compile(
-    r"<\s?\|[^|<>\n]{1,40}\|\s?>|<<\s?/?sys\s?>>|"
+_CONTROL = (
+    r"(?:<\s?\|[^|<>\n]{1,40}\|\s?>|<<\s?/?sys\s?>>|"
     r"</?\s?(?:think(?:ing)?|tool_(?:call|response|use)s?|(?:start|end)_of_(?:turn|text|image)|begin_of_text|eot_id|"
     r"eom_id|bos|eos|im_(?:start|end|sep)|end_of_sentence|system|assistant)\s?>|"
-    r"\[\s?/?\s?(?:inst|system_prompt|available_tools|tool_(?:calls|results|content)|gmask)\s?\]"
+    r"\[\s?/?\s?(?:inst|system_prompt|available_tools|tool_(?:calls|results|content)|gmask)\s?\])"
 )
+_TOKENS = re.compile(rf"{_CONTROL}(\s?(?:{_CONTROL}|(?:system|user|assistant|model)\b))?")
 _TAGS = re.compile(
     r"<\s?(/?)\s?(output|source|context|reference|criteria|examples?|task|instructions?|material|text|s)\b[^<>]{0,80}>"
 )
-#: Who writes of markup: tokens and tags are what the text is about.
+#: Who writes of markup: tokens and tags are what the sentence is about.
 _MARKUP = re.compile(r"\b(?:tags?|elements?|tokens?|tokenizer|html|xml|markup|templates?|syntax|wraps?|between)\b")
+#: An answer in a form that prompts ask for.
+_ANSWER = re.compile(
+    r"^explanation\s?:[^\n]+\n+(?:score|rating)\s?[:=] ?\d+|"
+    r"\{\s*\"(?:score|rating)\"\s*:\s*\"?\d[^{}]{0,40}\"(?:explanation|reason)|"
+    r"\{\s*\"(?:explanation|reason\w*)\"\s*:[^{}]{0,400}\"(?:score|rating)\"\s*:",
+    re.MULTILINE,
+)
+#: Brackets as HTML writes them.
+_ENTITY = re.compile(r"&(?:lt|gt|#6[02]|#x3[ce]);", re.IGNORECASE)
 #: Unicode tags, other than those of a flag; supplementary variation selectors in a row, in which bytes can be hidden.
 _UNSEEN = re.compile(
     r"(?<![\U0001f3f4\U000e0020-\U000e007f])[\U000e0000-\U000e007f]{2,}|[\U000e0100-\U000e01ef]{3}|[\ufe00-\ufe0f]{3}"
 )
 #: What has no width, inside a Latin word or tag; a direction that is overridden.
 _SPLIT = re.compile(r"(?<=[A-Za-z</])[\u200b\u2060-\u2064\ufeff\x00\u00ad](?=[A-Za-z/>])|[\u202d\u202e]")
-#: Signs that look like the brackets and the slash of a tag; letters that look like Latin ones.
-_BRACKETS = str.maketrans("‹〈《＜⟨❮›〉》＞⟩❯∕⁄╱", "<<<<<<>>>>>>///")
-_ALIKE = str.maketrans("аеорсухіјѕһԁԛѡвкмнтгοαερικνυτ013457", "aeopcyxijshdqwbkmhtroaepiknutoieast")
-_WORD = re.compile(r"[^\W_]+")
-#: Latin letters beside Greek or Cyrillic ones or beside digits, as no word has them.
-_MIXED = re.compile(r"[a-z][а-ӿα-ωԁԛѡ]|[а-ӿα-ωԁԛѡ][a-z]|[a-z]{2}[0134]|[0134][a-z]{2}")
-_SPACED = re.compile(r"(?:\b\w\s{1,4}){7,}\w\b")
-_SENTENCE = re.compile(r"[^.!?。！？\n]+(?:[.](?=\d)[^.!?。！？\n]+)*[.!?。！？\n]*")
-CLOSE = 160  # characters of a sentence that belongs with the one before it
-_BASE64 = re.compile(r"[A-Za-z0-9+/]{12,}={0,2}")
-_HEX = re.compile(r"\b(?:[0-9a-fA-F]{2}\s?){12,4000}\b")
+_BASE64 = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
+_HEX = re.compile(r"\b(?:[0-9a-fA-F]{2}){12,4000}\b")
 
 
-def _plain(text: str) -> str:
-    """Folded: compatibility forms, case, brackets, one space between words, no invisible characters; lines kept."""
-    if not text.isascii():
-        text = unicodedata.normalize("NFKC", HIDDEN.sub("", text)).translate(_BRACKETS)
-    elif not text.isprintable():
-        text = HIDDEN.sub("", text)
-    lines = (" ".join(line.split()) for line in text.casefold().splitlines())
-    return "\n".join(filter(None, lines))
+class Sign(NamedTuple):
+    """A piece of evidence: its log-odds, where it stands in the text, and what it is, as a clause."""
 
-
-def _readable(plain: str) -> str:
-    """With disguises undone: letters of other scripts and digits for Latin letters, spaces or strokes between them."""
-    made = _SPACED.sub(lambda m: re.sub(r"(?<=\w)\s(?=\w\b)", "", m[0]), re.sub(r"[\u0335-\u0338]", "", plain))
-    if _MIXED.search(made):
-        made = _WORD.sub(lambda m: m[0].translate(_ALIKE) if len(m[0]) < 40 and _MIXED.search(m[0]) else m[0], made)
-    return re.sub(r"(?<=[a-z])[-_](?=[a-z])", " ", made)
-
-
-def _decoded(text: str) -> Iterator[str]:
-    """What is written in base64 or in hexadecimal digits, where it is a text."""
-    for pattern, read in ((_BASE64, lambda code: base64.b64decode(f"{code}==")), (_HEX, bytes.fromhex)):
-        for match in list(pattern.finditer(text))[:20]:
-            try:
-                said = read(match[0]).decode("utf-8")
-            except (ValueError, binascii.Error):
-                continue
-            if said.isprintable():
-                yield said
-
-
-def signs(text: str) -> list[Sign]:
-    """Evidence for a text's addressing a judge, and against it (a negative weight): of each kind the strongest."""
-    plain = _plain(text)
-    found = [*_of_words(plain), *_of_frame(html.unescape(plain) if "&" in plain else plain)]
-    readable = _readable(plain)
-    if readable != plain:
-        found += [*_of_words(readable), *_of_frame(readable)]
-    for said in _decoded(text):
-        found += (Sign("code", s.weight + 1, f"{s.about}, in code") for s in _of_words(_plain(said)) if s.weight > 2)
-    if not text.isascii():
-        found += _of_writing(text)
-    return list({sign.kind: sign for sign in sorted(found, key=lambda sign: abs(sign.weight))}.values())
-
-
-def _of_words(plain: str) -> Iterator[Sign]:
-    for kind, weight, words, pattern in _known()[1]:
-        if any(word in plain for word in words) and (match := pattern.search(plain)):
-            yield _addresses(kind, weight, match[0])
-    for words, concepts in _known()[2]:
-        if any(word in plain for word in words):
-            yield from _of_concepts(plain, concepts)
-
-
-def _addresses(kind: str, weight: float, words: str) -> Sign:
-    return Sign(kind, weight, f"addresses a judge ({' '.join(words.split()).lstrip(' .,;:!?-')[:80]!r})")
-
-
-def _of_concepts(plain: str, concepts: dict[str, re.Pattern[str]]) -> Iterator[Sign]:
-    """Concepts that stand together in a sentence or in two short ones that follow each other."""
-    before: set[str] = set()
-    known = {name: pattern for name, pattern in concepts.items() if pattern.search(plain)}
-    together = [one for one in _known()[3] if one[2] <= set(known)]
-    for sentence in _SENTENCE.findall(plain) if together else ():
-        here = {name for name, pattern in known.items() if pattern.search(sentence)}
-        there = here | before if len(sentence) < CLOSE else here
-        yield from (_addresses(k, w, sentence) for k, w, all_ in together if all_ <= there and all_ & here)
-        before = here if len(sentence) < CLOSE else set()
-
-
-def _of_frame(plain: str) -> Iterator[Sign]:
-    """Control tokens, and closing tags of a prompt that nothing in the text has opened."""
-    if "<" not in plain and "[" not in plain:
-        return
-    about, match = bool(_MARKUP.search(plain)), _TOKENS.search(plain)
-    if match:
-        yield Sign("token", 2.5 if about else 5.0, f"holds a prompt's control token ({match[0][:40]!r})")
-    opened = Counter[str]()
-    for tag in _TAGS.finditer(plain):
-        if not tag[1]:
-            opened[tag[2]] += 1
-        elif opened[tag[2]]:
-            opened[tag[2]] -= 1
-        else:
-            yield Sign("tag", 2.5 if about else 5.0, f"holds a prompt's closing tag ({tag[0][:40]!r})")
-
-
-def _of_writing(text: str) -> Iterator[Sign]:
-    if match := _UNSEEN.search(text):
-        said = _plain("".join(chr(ord(c) - 0xE0000) for c in match[0] if 0xE0020 <= ord(c) < 0xE007F))
-        yield Sign("unseen", 5.0, f"holds writing that people do not see{f' ({said[:40]!r})' if said else ''}")
-    elif count := len(_SPLIT.findall(text)):
-        yield Sign("unseen", min(2.5, 0.8 * count), "holds characters that people do not see, inside words")
-
-
-def probability(found: list[Sign]) -> float:
-    """That a text with these signs addresses a judge."""
-    return 1 / (1 + math.exp(-_known()[0] - math.fsum(sign.weight for sign in found)))
+    odds: float
+    begin: int
+    end: int
+    about: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,59 +95,205 @@ class Suspicion:
         return f"{self.about}, probability {self.probability:.2f}"
 
 
+def probability(odds: float) -> float:
+    """The probability of these log-odds."""
+    return 1 / (1 + math.exp(-odds))
+
+
+def log_odds(likely: float) -> float:
+    """The log-odds of this probability."""
+    return math.log(likely / (1 - likely))
+
+
+def signs(text: str, least: float = LOOKED_INTO) -> list[Sign]:
+    """What in a text addresses a judge with at least this probability, in the order of its places for each kind."""
+    floor = log_odds(least)
+    shown = _ENTITY.sub(_bracket, text) if "&" in text else text
+    folded = wording.fold(shown)
+    words = wording.words(folded)
+    found = [*_of_words(text, folded, words, floor)]
+    if words.longest >= 12:
+        found += _of_code(text, floor)
+    found += _of_answer(folded, len(text))
+    if "<" in folded.text or "[" in folded.text:
+        found += _of_frame(folded, len(text))
+    if not text.isascii():
+        found += _of_writing(text)
+    return [sign for sign in found if sign.odds >= floor]
+
+
+def _bracket(match: re.Match[str]) -> str:
+    """What an entity stands for, at the same length: NUL is not seen."""
+    return html.unescape(match[0]).ljust(len(match[0]), "\0")
+
+
+def _places(folded: wording.Folded, begin: int, end: int, size: int) -> tuple[int, int]:
+    """Where a part of the folded text stands in the text, with what is not seen behind it."""
+    return int(folded.places[begin]), int(folded.places[end]) if end < len(folded.places) else size
+
+
+def _of_words(text: str, folded: wording.Folded, found: wording.Words, floor: float) -> Iterator[Sign]:
+    runs = wording.runs(found)
+    high = runs.odds >= floor
+    alone = np.flatnonzero(high[: runs.alone])
+    neighbours = runs.alone + np.flatnonzero(runs.odds[runs.alone :] >= max(floor, 0.0))
+    # Of neighbours that only together are a request.
+    neighbours = neighbours[~np.isin(runs.begins[neighbours], runs.begins[alone])]
+    neighbours = neighbours[~np.isin(runs.ends[neighbours], runs.ends[alone])]
+    for run in [*alone.tolist(), *neighbours.tolist()]:
+        begin, end = _places(folded, found.starts[runs.begins[run]], found.ends[runs.ends[run] - 1], len(text))
+        quoted = " ".join(text[begin : min(end, begin + 160)].split())[:80]
+        yield Sign(float(runs.odds[run]), begin, end, f"addresses a judge ({quoted!r})")
+
+
+def _of_code(text: str, floor: float) -> Iterator[Sign]:
+    """What is written in base64 or in hexadecimal digits and addresses a judge: all of it is looked at together."""
+    places, said = list[re.Match[str]](), list[str]()
+    for pattern, read in ((_BASE64, _from_base64), (_HEX, bytes.fromhex)):
+        for match in pattern.finditer(text):
+            try:
+                plain = read(match[0]).decode("utf-8")
+            except (ValueError, binascii.Error):
+                continue
+            if plain.isprintable():
+                places.append(match)
+                said.append(plain)
+    if not said:
+        return
+    joined = "\n\n".join(said)
+    begins = np.cumsum([0, *(len(one) + 2 for one in said)]).tolist()
+    folded = wording.fold(joined)
+    for sign in _of_words(joined, folded, wording.words(folded), floor):
+        match = places[bisect_right(begins, sign.begin) - 1]
+        yield Sign(sign.odds + 1, match.start(), match.end(), f"{sign.about}, in code")
+
+
+def _from_base64(code: str) -> bytes:
+    return base64.b64decode(code.rstrip("=") + "==")
+
+
+def _of_answer(folded: wording.Folded, size: int) -> Iterator[Sign]:
+    """A judge's answer that somebody wrote beforehand."""
+    if "score" not in folded.text and "rating" not in folded.text:
+        return
+    for match in _ANSWER.finditer(folded.text):
+        places = _places(folded, match.start(), match.end(), size)
+        yield Sign(FRAME, *places, f"holds an answer in a judge's form ({' '.join(match[0].split())[:60]!r})")
+
+
+def _of_frame(folded: wording.Folded, size: int) -> Iterator[Sign]:
+    """Control tokens, and closing tags of a prompt that nothing in the text has opened."""
+    text = folded.text
+
+    def sign(match: re.Match[str], what: str, exact: bool) -> Sign:
+        begin, end = _line(text, match.start(), match.end())
+        mentioned = not exact and _MARKUP.search(text, max(begin, match.start() - 200), min(end, match.end() + 200))
+        places = _places(folded, match.start(), match.end(), size)
+        return Sign(MENTIONED if mentioned else FRAME, *places, f"holds a prompt's {what} ({match[0][:40]!r})")
+
+    for match in _TOKENS.finditer(text):
+        yield sign(match, "control token", exact=bool(match[1]))
+    opened = Counter[str]()
+    for match in _TAGS.finditer(text):
+        if not match[1]:
+            opened[match[2]] += 1
+        elif opened[match[2]]:
+            opened[match[2]] -= 1
+        else:
+            yield sign(match, "closing tag", exact=False)
+
+
+def _line(text: str, begin: int, end: int) -> tuple[int, int]:
+    """The line that holds these places."""
+    after = text.find("\n", end)
+    return text.rfind("\n", 0, begin) + 1, len(text) if after < 0 else after
+
+
+def _of_writing(text: str) -> Iterator[Sign]:
+    for match in _UNSEEN.finditer(text):
+        said = "".join(chr(ord(c) - 0xE0000) for c in match[0][:80] if 0xE0020 <= ord(c) < 0xE007F)
+        about = f"holds writing that people do not see{f' ({said[:40].casefold()!r})' if said else ''}"
+        yield Sign(FRAME, match.start(), match.end(), about)
+    split = list(_SPLIT.finditer(text))
+    odds = min(2.5, 0.8 * len(split)) - 4
+    about = "holds characters that people do not see, inside words"
+    yield from (Sign(odds, match.start(), match.end(), about) for match in split)
+
+
 def suspicion(text: str, least: float = FLAGGED) -> Suspicion | None:
     """None for a text that probably addresses nobody. least: the probability from which on one is suspicious."""
-    found = signs(text)
-    if not found or (likely := probability(found)) < least:
-        return None
-    return Suspicion(likely, max(found, key=lambda sign: sign.weight).about)
+    return _strongest(signs(text, least))
 
 
-_LINES = re.compile(r"[^\n.!?。！？]*+[\n.!?。！？]*+")
-_SENTENCES = [re.compile(rf"(?:[^.!?。！？]*+[.!?。！？]*+){{{count}}}") for count in (1, 2, 5)]
+def _strongest(found: Sequence[Sign]) -> Suspicion | None:
+    strongest = max(found, key=lambda sign: sign.odds, default=None)
+    return None if strongest is None else Suspicion(probability(strongest.odds), strongest.about)
+
+
+_PIECE = re.compile(r"[^\n]+")
+
+
+def blanked(text: str, found: Sequence[Sign] | None = None) -> str:
+    """A text in which each sign of addressing a judge, and what stands between two that are close, is blanked out
+    ("[…]"), and unseen characters are spaces. Same length, so that places hold; a text that addresses nobody comes back
+    as it is. found: its `signs`, where they are at hand."""
+    found = signs(text) if found is None else found
+    if not found:
+        return text
+    text = HIDDEN.sub(" ", text)
+    parts, done = list[str](), 0
+    for begin, end in _spans(found):
+        parts += [text[done:begin], _PIECE.sub(_blank, text[begin:end])]
+        done = end
+    return "".join([*parts, text[done:]])
+
+
+def _spans(found: Sequence[Sign]) -> Iterator[tuple[int, int]]:
+    """Where signs stand, in order, those that are close to each other as one."""
+    first, last = -1, -1
+    for sign in sorted(found, key=lambda sign: sign.begin):
+        if last >= 0 and sign.begin - last > BETWEEN:
+            yield first, last
+            first, last = sign.begin, sign.end
+        else:
+            first, last = (sign.begin if first < 0 else first), max(last, sign.end)
+    yield first, last
+
+
+def _blank(match: re.Match[str]) -> str:
+    size = len(match[0])
+    return "[…]".ljust(size)[:size] if match[0].strip() else match[0]
+
+
 _SHOWN = ("output", "source", "context", "reference")
-#: The beginning of a field of an answer or a prompt: harmless alone, but part of an attack beside it.
-_FIELD = re.compile(r"\s*(?:explanation|output|source|score|rating|answer|assistant|system|user)\s*:", re.IGNORECASE)
-
-
-def blanked(text: str) -> str:
-    """A text in which all that lies between its first and its last sign of addressing a judge is blanked out ("[…]"),
-    whole sentences and lines at a time, and unseen characters are spaces. Same length, so that places hold; a text that
-    addresses nobody comes back as it is."""
-    for pattern in (_LINES, *_SENTENCES):  # a request may continue over the end of a line or a sentence
-        if suspicion(text, LOOKED_INTO) is None:
-            break
-        text = HIDDEN.sub(" ", text)
-        pieces = pattern.findall(text)
-        strong = [any(sign.weight >= 2 for sign in signs(piece)) for piece in pieces]
-        alone = [suspicion(piece) is None for piece in pieces]
-        for i in range(len(pieces) - 1):  # two that only together are a request
-            if alone[i] and alone[i + 1] and suspicion(pieces[i] + pieces[i + 1]):
-                strong[i] = strong[i + 1] = True
-        marked = [i for i, piece in enumerate(pieces) if strong[i] or _FIELD.match(piece)]
-        if any(strong):
-            last = marked[-1] + 1
-            pieces[marked[0] : last] = map(_blank, pieces[marked[0] : last])
-        text = "".join(pieces)
-    return text
-
-
-def _blank(piece: str) -> str:
-    end = "\n" if piece.endswith("\n") else ""
-    size = len(piece) - len(end)
-    return "[…]".ljust(size)[:size] + end if piece.strip() else piece
 
 
 def guarded(item: Item, least: float = FLAGGED) -> tuple[Item, Suspicion | None]:
     """An item without the sentences that address a judge, and what in its texts could have moved the score; None where
     nothing could."""
-    found = {name: said for name in _SHOWN if (text := getattr(item, name)) and (said := suspicion(text, least))}
-    if not found:
+    texts = {name: text for name in _SHOWN if (text := getattr(item, name))}
+    whole = "\n\n".join(texts.values())
+    if len(whole) < SHORT and not any(sign in whole for sign in "<[&") and not signs(whole, least):
+        return item, None  # as most rows, after one look at all of it
+    safe, strongest = {}, Suspicion(0.0, "")
+    for name, text in texts.items():
+        found = signs(text)
+        said = _strongest(found)
+        if said is not None and said.probability >= least:
+            safe[name] = blanked(text, found)
+            if said.probability > strongest.probability:
+                strongest = Suspicion(said.probability, f"the {name} {said.about}")
+    if not safe:
         return item, None
-    name, said = max(found.items(), key=lambda one: one[1].probability)
-    changed: dict[str, Any] = {name: blanked(getattr(item, name)) for name in found}
-    safe = replace(item, **changed)
-    return safe, Suspicion(said.probability, f"the {name} {said.about}")
+    changed: dict[str, Any] = dict(safe)
+    return replace(item, **changed), strongest
+
+
+async def guarded_apart(item: Item, least: float = FLAGGED) -> tuple[Item, Suspicion | None]:
+    """`guarded`, in a thread where the texts are long, so that nobody waits and a row's time limit holds."""
+    if sum(len(getattr(item, name) or "") for name in _SHOWN) < LONG:
+        return guarded(item, least)
+    return await asyncio.to_thread(guarded, item, least)
 
 
 def weighed(with_signs: Verdict, without: Verdict, said: Suspicion) -> Verdict:

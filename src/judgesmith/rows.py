@@ -58,19 +58,34 @@ def folded_name(name: str) -> str:
     return re.sub(r"[\s-]+", "_", name.strip().casefold())
 
 
-@lru_cache(maxsize=256)
+#: The roles of up to this many names are kept; a file has few columns, a request may bring any number.
+_KEPT = 64
+
+
 def roles_of(names: tuple[str, ...]) -> Mapping[str, str]:
     """Role -> column, by the columns' names alone. Raises OptionError where two fit equally well."""
+    return _kept_roles(names) if len(names) <= _KEPT else _roles_of(names)
+
+
+def _roles_of(names: tuple[str, ...]) -> Mapping[str, str]:
+    places = {name: place for place, name in enumerate(names)}
+    free: dict[str, list[str]] = {}
+    for name in names:
+        free.setdefault(folded_name(name), []).append(name)
     roles: dict[str, str] = {}
     for role, tiers in ROLES.items():
-        free = [name for name in names if name not in roles.values()]
-        hits = ([name for name in free if folded_name(name) in tier] for tier in tiers)
-        fitting = next(filter(None, hits), [])
+        hits = ([name for folded in tier for name in free.get(folded, ())] for tier in tiers)
+        fitting = sorted(next(filter(None, hits), []), key=places.__getitem__)
         if len(fitting) > 1:
-            columns = " and ".join(map(repr, fitting))
+            columns = " and ".join(map(repr, fitting[:9]))
             raise OptionError(f"{columns} could each be the {role} of a row; rename one of them")
-        roles |= {role: fitting[0]} if fitting else {}
+        for name in fitting:
+            roles[role] = name
+            free[folded_name(name)].remove(name)
     return roles
+
+
+_kept_roles = lru_cache(maxsize=256)(_roles_of)
 
 
 def read_texts(record: Any) -> Texts:

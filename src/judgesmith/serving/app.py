@@ -17,7 +17,7 @@ from .. import __version__
 from ..signatures.values import Verdict
 from .documented import NDJSON, OF_BODIES, About, Answer, AnyLine, Documented, Health, Ready, refusals
 from .forms import ManyIn, RowIn, ScoreIn, unreadable
-from .gate import SCORE, Gate, Scope, error, refusal
+from .gate import MANY, SCORE, Gate, Scope, error, refusal
 from .reasons import brief, for_client, logged
 from .service import Refused, Served, Service
 from .tracing import traced
@@ -79,7 +79,10 @@ def application(
     async def score(row: ScoreIn, scope: Scope) -> Response:
         return await score_one(service, row, scope)
 
-    return traced(Gate(app, service, keys, hosts, log, score))
+    async def many(rows: ManyIn, scope: Scope) -> Response:
+        return await score_each(service, rows, scope)
+
+    return traced(Gate(app, service, keys, hosts, log, score, many))
 
 
 def _routes_of_state(app: FastAPI, service: Service) -> None:
@@ -120,27 +123,32 @@ def _routes_of_scores(app: FastAPI, service: Service) -> None:
 
     lines_of_json = {"model": AnyLine, "content": {NDJSON: {}}}
 
-    @app.post("/v1/score/many", responses=refusals(504) | {200: lines_of_json}, dependencies=BEARER)
+    @app.post(MANY, responses=refusals(504) | {200: lines_of_json}, dependencies=BEARER)
     async def score_many(many: ManyIn, request: Request) -> Response:
         """Verdicts on many outputs, a line of JSON each, in their order, as soon as they are there. A row that could
         not be judged has `error` in its line; send it again after `retry_after` seconds."""
-        served = service.find(many.judge)
-        service.accept(served, len(many.rows))
-        request.scope["judgesmith"] |= {"judge": served.name, "rows": len(many.rows)}
+        return await score_each(service, many, request.scope)
 
-        async def lines() -> AsyncIterator[bytes]:
-            left = len(many.rows)
-            try:
-                verdicts = service.score_many(served, [row.item() for row in many.rows])
-                place = 0
-                async for verdict in verdicts:
-                    yield orjson.dumps({"index": place} | answer(many.rows[place], served, verdict)) + b"\n"
-                    place, left = place + 1, left - 1
-                    service.release(1)
-            finally:
-                service.release(left)
 
-        return StreamingResponse(lines(), media_type=NDJSON)
+async def score_each(service: Service, many: ManyIn, scope: Scope) -> Response:
+    """The answer to POST /v1/score/many. Raises Refused."""
+    served = service.find(many.judge)
+    service.accept(served, len(many.rows))
+    scope["judgesmith"] |= {"judge": served.name, "rows": len(many.rows)}
+
+    async def lines() -> AsyncIterator[bytes]:
+        left = len(many.rows)
+        try:
+            verdicts = service.score_many(served, [row.item() for row in many.rows])
+            place = 0
+            async for verdict in verdicts:
+                yield orjson.dumps({"index": place} | answer(many.rows[place], served, verdict)) + b"\n"
+                place, left = place + 1, left - 1
+                service.release(1)
+        finally:
+            service.release(left)
+
+    return StreamingResponse(lines(), media_type=NDJSON)
 
 
 async def score_one(service: Service, row: ScoreIn, scope: Scope) -> Response:

@@ -14,6 +14,8 @@ from ..signatures.values import Item
 from .documented import by_any_name
 from .service import Refused
 
+#: Fields of a row at most, known ones or not.
+MOST_FIELDS = 256
 #: What every JSON library can write.
 Number = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 
@@ -38,6 +40,8 @@ class RowIn(BaseModel):
         """A record by whatever names as these fields; what plays no role is left for pydantic to refuse."""
         if not isinstance(record, Mapping):
             return record
+        if len(record) > MOST_FIELDS:
+            raise ValueError(f"a row has at most {MOST_FIELDS} fields; this one has {len(record):,}")
         own = {name: record[name] for name in ("id", "judge", "columns", "explain") if name in record}
         rest = {str(name): value for name, value in record.items() if name not in own}
         try:

@@ -10,14 +10,14 @@ import time
 from collections.abc import Awaitable, Callable, Container, MutableMapping
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 from fastapi.responses import JSONResponse
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from ..running.origin import LOOPBACK, foreign
-from .forms import ScoreIn, unreadable
+from .forms import ManyIn, ScoreIn, unreadable
 from .reasons import debugging
 from .service import Refused, Service
 
@@ -28,6 +28,9 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 #: What needs no key: probes of an orchestrator know none.
 OPEN = ("/healthz", "/readyz")
 SCORE = "/v1/score"
+MANY = "/v1/score/many"
+#: Bytes of a body from which on it is read in a thread, so that other requests do not wait.
+LONG = 64 * 1024
 #: Seconds that a body has to arrive, and the bytes that have to come in each second after these.
 ARRIVAL, PACE = 30.0, 32_768
 HEADERS = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
@@ -62,8 +65,9 @@ def refusal(refused: Refused) -> JSONResponse:
 
 
 class Gate:
-    """ASGI middleware. score: answers POST /v1/score past the framework's routing, which costs a fifth of a request;
-    its route documents this one. The line of JSON on stderr for each request holds no text of a row."""
+    """ASGI middleware. score, many: answer POST /v1/score and /v1/score/many past the framework's routing, which costs
+    a fifth of a request and reads long bodies in the event loop; their routes document these. The line of JSON on
+    stderr for each request holds no text of a row."""
 
     def __init__(
         self,
@@ -73,8 +77,10 @@ class Gate:
         hosts: Container[str],
         log: bool,
         score: Callable[[ScoreIn, Scope], Awaitable[Any]],
+        many: Callable[[ManyIn, Scope], Awaitable[Any]],
     ) -> None:
-        self.app, self.service, self.hosts, self.log, self.score = app, service, hosts, log, score
+        self.app, self.service, self.hosts, self.log = app, service, hosts, log
+        self.score, self.many = score, many
         self.keys = tuple(sha256(key.encode()).digest() for key in keys)
         self.arriving = 0
 
@@ -98,8 +104,8 @@ class Gate:
             headers = dict(scope["headers"])
             self._check(scope, headers)
             body.announced(headers.get(b"content-length", b"0"))
-            direct = scope["method"] == "POST" and scope["path"] == SCORE
-            await (self._score if direct else self.app)(scope, body.receive, sending)
+            direct = {SCORE: self._score, MANY: self._many} if scope["method"] == "POST" else {}
+            await direct.get(scope["path"], self.app)(scope, body.receive, sending)
         except Refused as problem:
             await refusal(problem)(scope, receive, sending)
         except Exception as problem:
@@ -131,18 +137,15 @@ class Gate:
         if not sum(hmac.compare_digest(digest, key) for key in self.keys):
             raise Refused(401, "key", "send the key as `Authorization: Bearer KEY`")
 
+    async def _many(self, scope: Scope, receive: Receive, send: Send) -> None:
+        rows = await _read(ManyIn, receive)
+        if rows is not None:
+            await (await self.many(rows, scope))(scope, receive, send)
+
     async def _score(self, scope: Scope, receive: Receive, send: Send) -> None:
-        body, more = bytearray(), True
-        while more:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                return
-            body += message.get("body", b"")
-            more = message.get("more_body", False)
-        try:
-            row = ScoreIn.model_validate_json(bytes(body))
-        except ValidationError as problem:
-            raise unreadable(problem) from None
+        row = await _read(ScoreIn, receive)
+        if row is None:
+            return
         # A client that has gone makes room for others.
         judging, gone = asyncio.ensure_future(self.score(row, scope)), asyncio.ensure_future(receive())
         try:
@@ -155,7 +158,7 @@ class Gate:
 
     def _tell(self, scope: Scope, data: dict[str, Any], seconds: float) -> None:
         # Of few routes, whatever is asked for.
-        route = SCORE if scope["path"] == SCORE else getattr(scope.get("route"), "path", "other")
+        route = scope["path"] if scope["path"] in (SCORE, MANY) else getattr(scope.get("route"), "path", "other")
         self.service.metrics.of(self.service.metrics.requests, route, data["status"]).inc()
         if self.log:
             line = {
@@ -166,6 +169,26 @@ class Gate:
                 "ms": round(1000 * seconds, 1),
             } | data
             sys.stderr.write(orjson.dumps(line).decode() + "\n")
+
+
+Form = TypeVar("Form", bound=BaseModel)
+
+
+async def _read(form: type[Form], receive: Receive) -> Form | None:
+    """A request's body; None where the client has hung up. Raises Refused."""
+    body, more = bytearray(), True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+    try:
+        if len(body) < LONG:
+            return form.model_validate_json(bytes(body))
+        return await asyncio.to_thread(form.model_validate_json, bytes(body))
+    except ValidationError as problem:
+        raise unreadable(problem) from None
 
 
 class Body:

@@ -177,8 +177,7 @@ class Service:
         started = time.perf_counter()
         try:
             async with asyncio.timeout(self.bounds.timeout):
-                verdict = await served.judge.averdict(item, served.lm)
-                verdict = await served.judge.explained(item, verdict, served.lm) if explain else verdict
+                verdict = await served.judge.averdict(item, served.lm, explain=explain)
         except TimeoutError:
             raise Refused(504, "timeout", f"no verdict within {self.bounds.timeout:g} s", 1) from None
         except asyncio.CancelledError:

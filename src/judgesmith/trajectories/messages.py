@@ -57,20 +57,31 @@ def read(messages: Sequence[Message]) -> Iterator[tuple[str, list[Turn]]]:
     called: dict[str, Turn] = {}
     for message in messages:
         speaker, turns, calls = _speaker(message), list[Turn](), 0
+        words: list[str] = []  # of one after another, put together once: a message may have many parts
         parts = list(_parts(message, speaker))
         several = sum(turn.kind == "call" for _, turn in parts) > 1
         for key, turn in parts:
+            if turn.kind == "speech" and turns and turns[-1].kind == "speech":
+                words.append(turn.text)
+                continue
+            _end(turns, words)
             if turn.kind == "call":
                 calls += 1
                 turns.append(replace(turn, number=str(calls) if several else ""))
                 called[key] = turns[-1]
             elif turn.kind == "result" and key in called:
                 turns.append(replace(turn, name=called[key].name, number=called[key].number))
-            elif turn.kind == "speech" and turns and turns[-1].kind == "speech":
-                turns[-1] = replace(turns[-1], text=f"{turns[-1].text}\n{turn.text}")
             else:
                 turns.append(turn)
+        _end(turns, words)
         yield speaker, turns or [Turn("speech", speaker, "", _named(message))]
+
+
+def _end(turns: list[Turn], words: list[str]) -> None:
+    """Give the last turn the words that follow its own."""
+    if words:
+        turns[-1] = replace(turns[-1], text="\n".join((turns[-1].text, *words)))
+        words.clear()
 
 
 def spoken(turns: Sequence[Turn]) -> str:
@@ -80,8 +91,11 @@ def spoken(turns: Sequence[Turn]) -> str:
 
 def first(value: Message, keys: Sequence[str]) -> Any:
     """What the first of these keys that is there holds; a list where it is one of numpy's, as Parquet files have."""
-    held: Any = next((value[key] for key in keys if value.get(key) is not None), None)
-    return held.tolist() if hasattr(held, "tolist") else held
+    for key in keys:
+        held = value.get(key)
+        if held is not None:
+            return held.tolist() if hasattr(held, "tolist") else held
+    return None
 
 
 def _parts(message: Message, speaker: str) -> Iterator[tuple[str, Turn]]:

@@ -85,16 +85,19 @@ class Trajectory:
     def read(cls, text: str) -> Trajectory:
         """Of its own text; without turns for a text that is not only turns."""
         turns: list[Turn] = []
+        lines: list[list[str]] = []  # of each turn, put together once
         for line in text.splitlines():
             if match := _HEAD.match(line):
                 turn = _headed(match["speaker"], match["rest"] or "", line[match.end() :])
                 turns.append(replace(turn, judged=bool(match["mark"])))
+                lines.append([turn.text])
             elif turns and (line.startswith("  ") or not line.strip()):
-                turns[-1] = replace(turns[-1], text=f"{turns[-1].text}\n{line[2:]}")
+                lines[-1].append(line[2:])
             else:
                 return cls()
         # Empty lines at a turn's end are not shown, so that a text that was read gives itself again.
-        return cls(tuple(replace(turn, text=turn.text.rstrip("\n")) for turn in turns))
+        whole = ("\n".join(said).rstrip("\n") for said in lines)
+        return cls(tuple(replace(turn, text=said) for turn, said in zip(turns, whole, strict=True)))
 
     def text(self, budget: int = BUDGET) -> str:
         """As prompts and pages show it. Arguments and results are cut in the middle: those of more than `LONGEST`

@@ -1,0 +1,198 @@
+"""Train the detector of attacks (`programs/prompting/wording.bin`).
+
+    JUDGESMITH_DATA=… python experiments/bench/train_detector.py [--without-known] [--shift BIAS] [-o FILE]
+
+Its texts are those of `detector/*.toml`, drawn with many words, those of `attacks.jsonl`, and as harmless ones the
+outputs and sources of public sets whose licences let weights be passed on (`SETS`). `attacks-unseen.jsonl` is not read.
+A logistic regression over the runs of words of `wording`; of an attack the run that looks most like one counts. The
+bias is set so that one harmless text in 400 of those of detector/*.toml and attacks.jsonl is above .5 when its own
+topic is left out of the training.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.sparse import csr_matrix
+
+from judgesmith.programs.prompting import wording
+
+HERE = Path(__file__).resolve().parent
+DATA = HERE.parent / "results" / "data"
+WEIGHTS = HERE.parents[1] / "programs" / "prompting" / "wording.bin"
+#: MIT, Apache-2.0, BSD, CC0, CC BY and CC BY-SA.
+SETS = ("squality", "realsumm", "summedits", "mlqe_da", "begin_grounding", "tutor", "triviaqa", "qa_feedback", "conala")
+SETS += ("wqrm_edits", "pandalm", "roscoe_reasoning", "inferential_soundness", "cola_acceptability")
+DRAWS = 8
+WEIGHTS_OF = {"attack": 1.0, "harmless": 3.0}
+RIDGE = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text with its family, such as "en/plea"."""
+
+    text: str
+    attack: bool
+    family: str
+    weight: float
+
+
+def drawn(template: str, words: dict[str, list[str]], rng: np.random.Generator) -> str:
+    for name, choices in words.items():
+        while f"{{{name}}}" in template:
+            template = template.replace(f"{{{name}}}", str(rng.choice(choices)), 1)
+    return template
+
+
+def written(rng: np.random.Generator) -> Iterator[Text]:
+    """Texts of detector/*.toml."""
+    for path in sorted((HERE / "detector").glob("*.toml")):
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        for kind, part in (("attack", data["attacks"]), ("harmless", data["harmless"])):
+            for family, templates in part.items():
+                for template in templates:
+                    some = sorted({drawn(template, data["words"], rng) for _ in range(DRAWS)})
+                    for text in some:
+                        yield Text(text, kind == "attack", f"{path.stem}/{family}", WEIGHTS_OF[kind] / len(some) ** 0.5)
+
+
+def known() -> Iterator[Text]:
+    for line in (DATA / "attacks.jsonl").read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        yield Text(row["text"], row["kind"] == "attack", f"known/{row['set']}", 1.0)
+
+
+def public(folder: Path, rng: np.random.Generator, most: int = 900) -> Iterator[Text]:
+    for name in SETS:
+        lines = (folder / "more" / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+        rows = [json.loads(line) for line in lines]
+        texts = sorted({row[part][:20_000] for row in rows for part in ("output", "source") if row.get(part)})
+        for place in rng.permutation(len(texts))[:most]:
+            yield Text(texts[place], False, f"public/{name}", 0.3)
+
+
+class Rows:
+    """Runs of words of texts as rows of a matrix: the text of each, and its features."""
+
+    def __init__(self, texts: Sequence[Text]) -> None:
+        indices: list[NDArray[Any]] = []
+        owners, sizes = [], []
+        for number, text in enumerate(texts):
+            found = wording.words(wording.fold(text.text))
+            places = wording.features(found.hashes, found.stems, found.stops)
+            places[:, found.stops] = -1
+            for begin, end in zip(*map(np.ndarray.tolist, wording.bounds(found.stops)[:2]), strict=True):
+                run = places[:, begin:end].ravel()
+                indices.append(run[run >= 0])
+                owners.append(number)
+                sizes.append(end - begin)
+        counts = [len(one) for one in indices]
+        values = np.repeat(1 / np.sqrt(np.array(sizes) + 3.0), counts)
+        edges = np.concatenate(([0], np.cumsum(counts)))
+        shape = (len(counts), 1 << wording.BITS)
+        self.matrix = csr_matrix((values, np.concatenate(indices), edges), shape=shape)
+        self.owners, self.sizes = np.array(owners), np.array(sizes)
+
+
+def fitted(matrix: csr_matrix, y: NDArray[Any], weights: NDArray[Any]) -> tuple[NDArray[Any], float]:
+    """Ridge logistic regression; the bias is free."""
+    signs = 2.0 * y - 1
+
+    def loss(theta: NDArray[Any]) -> tuple[float, NDArray[Any]]:
+        margins = signs * (matrix @ theta[:-1] + theta[-1])
+        value = weights @ np.logaddexp(0, -margins) + RIDGE / 2 * theta[:-1] @ theta[:-1]
+        pulls = -weights * signs / (1 + np.exp(np.clip(margins, -500, 500)))
+        return float(value), np.append(matrix.T @ pulls + RIDGE * theta[:-1], pulls.sum())
+
+    result = minimize(loss, np.zeros(matrix.shape[1] + 1), jac=True, method="L-BFGS-B", options={"maxiter": 100})
+    return result.x[:-1], float(result.x[-1])
+
+
+def trained(texts: Sequence[Text], rows: Rows, use: NDArray[Any]) -> tuple[NDArray[Any], float]:
+    """Weights and bias from the texts in use: of an attack its longest run at first, then the one most like one."""
+    attack = np.array([text.attack for text in texts])[rows.owners]
+    weight = np.array([text.weight for text in texts])[rows.owners]
+    order = rows.sizes.astype(float)
+    weights, bias = np.zeros(rows.matrix.shape[1]), 0.0
+    for _ in range(2):
+        ranked = np.lexsort((-order, rows.owners))
+        best = np.zeros(len(order), bool)
+        best[ranked[np.concatenate(([True], np.diff(rows.owners[ranked]) > 0))]] = True
+        chosen = use[rows.owners] & (~attack | best)
+        weights, bias = fitted(rows.matrix[chosen], attack[chosen].astype(float), weight[chosen])
+        order = rows.matrix @ weights
+    return weights, bias
+
+
+def highest(rows: Rows, weights: NDArray[Any], bias: float, count: int) -> NDArray[Any]:
+    """The highest log-odds of a run of each text."""
+    found = np.full(count, -50.0)
+    np.maximum.at(found, rows.owners, rows.matrix @ weights + bias)
+    return found
+
+
+def across(texts: Sequence[Text], rows: Rows) -> tuple[NDArray[Any], float]:
+    """The highest log-odds of each text by a model that saw none of its family, and the change of the bias."""
+    families = np.array([text.family for text in texts])
+    rng = np.random.default_rng(1)
+    names = sorted({one for one in families.tolist() if not one.startswith("public/")})
+    fold_of = dict(zip(names, (rng.permutation(len(names)) % 4).tolist(), strict=True))
+    folds = np.array([fold_of.get(one, -1) for one in families.tolist()])
+    odds = np.full(len(texts), np.nan)
+    for fold in range(4):
+        weights, bias = trained(texts, rows, folds != fold)
+        odds[folds == fold] = highest(rows, weights, bias, len(texts))[folds == fold]
+    harmless = odds[(folds >= 0) & np.array([not text.attack for text in texts])]
+    return odds, float(np.quantile(harmless, 1 - 1 / 400))
+
+
+def packed(weights: NDArray[Any], bias: float) -> bytes:
+    """Weights as whole numbers in a byte, after their scale and the bias."""
+    scale = float(np.quantile(np.abs(weights[weights != 0]), 0.9995)) / 127
+    whole = np.clip(np.round(weights / scale), -127, 127).astype(np.int8)
+    return np.array([scale, bias], "<f4").tobytes() + whole.tobytes()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--without-known", action="store_true", help="leave attacks.jsonl out, to measure on it")
+    parser.add_argument("--shift", type=float, help="take this change of the bias instead of looking for it")
+    parser.add_argument("-o", "--output", type=Path, default=WEIGHTS)
+    given = parser.parse_args()
+    rng = np.random.default_rng(0)
+    texts = [
+        *written(rng),
+        *([] if given.without_known else known()),
+        *public(Path(os.environ["JUDGESMITH_DATA"]), rng),
+    ]
+    rows = Rows(texts)
+    print(f"{len(texts)} texts, {rows.matrix.shape[0]} runs", flush=True)
+    shift = given.shift
+    if shift is None:
+        odds, shift = across(texts, rows)
+        shares: dict[str, list[bool]] = {}
+        for text, one in zip(texts, odds, strict=True):
+            if not text.family.startswith("public/"):
+                shares.setdefault(f"{'attack' if text.attack else 'harmless'} {text.family}", []).append(one > shift)
+        for name, found in sorted(shares.items()):
+            print(f"{name}: {np.mean(found):.2f} of {len(found)}")
+        for kind in ("attack", "harmless"):
+            every = [one for name, found in shares.items() if name.startswith(kind) for one in found]
+            print(f"families left out, {kind}: {np.mean(every):.3f}; bias {-shift:+.2f}")
+    weights, bias = trained(texts, rows, np.ones(len(texts), bool))
+    given.output.write_bytes(packed(weights, bias - shift))
+
+
+if __name__ == "__main__":
+    main()
