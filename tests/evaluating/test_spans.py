@@ -186,3 +186,17 @@ def test_a_benchmarks_other_text_or_lack_of_spans_is_refused(file, folder: Path)
     (folder / "mqm_ted_ende.spans.jsonl").unlink()
     with pytest.raises(LabelsError, match=r"mqm_ted_ende\.spans\.jsonl is not here"):
         evaluate_spans(scored, "bench/mqm_ted_ende")
+
+
+def test_spans_gate_by_the_printed_interval(file, cli: Any) -> None:
+    scored = file("scored.jsonl", [row(f"r{i}", error(0, 4 + i % 3), error(8, 8 + i % 2)) for i in range(12)])
+    gold = file("gold.jsonl", [marks(f"r{i}", error(1, 6)) for i in range(12)])
+    figures = cli("evaluate", scored, "--spans", gold, "--json").json["spans"]["micro"]
+    for name in ("precision", "recall", "f1"):
+        low = figures[name]["low"]
+        passed = cli("evaluate", scored, "--spans", gold, "--fail-under", f"{name}>={low - 1e-4:.5f}")
+        assert passed.code == 0 and f"passed {name}" in passed.err
+        failed = cli("evaluate", scored, "--spans", gold, "--fail-under", f"{name}>={low + 1e-4:.5f}", "--json")
+        assert failed.code == 1 and f"scored.jsonl, spans: {name} is" in failed.json["gate"]["reasons"][0]
+    wrong = cli("evaluate", scored, "--spans", gold, "--fail-under", "kappa>=0.3")
+    assert wrong.code == 2 and "of spans there are precision, recall, f1" in wrong.err

@@ -39,7 +39,9 @@ class Evaluate(Command, Config, Model, Rows, Json):
     interval counts: 'mae<=0.5', 'rmse<=0.7'.
 
     With --spans TRUTH: does a judge mark the errors that people marked? Precision, recall and F1 of the spans of a
-    scored file. `judgesmith list options evaluate` has further options, such as --figures FOLDER.
+    scored file, which --fail-under takes, too (of all characters).
+
+    `judgesmith list options evaluate` has further options, such as --figures FOLDER.
     """
 
     panel: ClassVar[str] = "Start"

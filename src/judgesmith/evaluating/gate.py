@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,8 @@ from ..errors import OptionError
 #: Names of tables beside the agreement: the way to one human rater, and errors in points of the scale, which pass
 #: where they are small.
 WAY, ERRORS = "way", ("mae", "rmse")
+#: What --spans measures, of characters.
+OF_SPANS = ("precision", "recall", "f1")
 #: As the tables call some of them.
 SYNONYMS = {"balanced_accuracy": "balanced-accuracy", "agreement": "accuracy"}
 _FORM = re.compile(r"\s*(?:(?P<level>\w+)\.)?(?P<name>[\w-]+)\s*(?P<sign>[<>]=)\s*(?P<bar>\S+)\s*")
@@ -55,16 +57,16 @@ class Gate:
         """The reasons why the first judge fails, none if it passes. Coverage: share of labelled rows with a score."""
         name = str(result.agreement["judge"].iloc[0])
         if self.coefficient == WAY:
-            return self._reasons(name, self._way(name, result.way), min_coverage)
+            return self.reasons(name, self._way(name, result.way), min_coverage)
         if self.coefficient in ERRORS:
-            return self._reasons(name, self._errors(name, result.scale), min_coverage)
+            return self.reasons(name, self._errors(name, result.scale), min_coverage)
         table = result.agreement
         level = self.level or LEVEL_OF.get(self.coefficient) or str(table["level"].iloc[0])
         if level not in set(table["level"]):
             return [f"level {level} was not computed for these rows"]
         at = (table["level"] == level) & (table["coefficient"] == self.coefficient) & (table["aspect"] != AVERAGE)
         named = ({"what": f"{level} {self.coefficient}"} | row for row in rows_of(table[at & (table["judge"] == name)]))
-        return self._reasons(name, named, min_coverage)
+        return self.reasons(name, named, min_coverage)
 
     def _way(self, name: str, table: pd.DataFrame) -> Iterator[dict[str, Any]]:
         for row in rows_of(table[table["judge"] == name]):
@@ -77,14 +79,15 @@ class Gate:
             counts = {"failed": row["failed"], "rows": row["n"] + row["failed"]}
             yield row | ends | counts | {"what": self.coefficient, "value": row[self.coefficient]}
 
-    def _reasons(self, judge: str, rows: Any, min_coverage: float) -> list[str]:
+    def reasons(self, judge: str, rows: Iterable[Mapping[str, Any]], min_coverage: float) -> list[str]:
+        """Why numbers do not pass. rows: aspect, what it is, value, low, high, rows, failed ones, and a reason."""
         found = list(rows)
         if not found:
             return [f"{self.coefficient} was not computed for {judge}"]
         reasons = (self._reason(f"{judge}, {row['aspect']}: {row['what']}", row, min_coverage) for row in found)
         return [reason for reason in reasons if reason is not None]
 
-    def _reason(self, what: str, row: dict[str, Any], min_coverage: float) -> str | None:
+    def _reason(self, what: str, row: Mapping[str, Any], min_coverage: float) -> str | None:
         """Why this number does not pass."""
         low, high, value = float(row["low"]), float(row["high"]), float(row["value"])
         share = 1 - row["failed"] / row["rows"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
@@ -91,10 +91,9 @@ def run(asked: Evaluate) -> int:
         write_output(path, made[path]())
     drawn = write_figures(how.figures, data, result) if how.figures is not None else []
     if asked.as_json:
-        passed = None if gate is None else {"gate": gate.text, "passed": not reasons, "reasons": reasons}
         print_json(
             result.to_dict()
-            | {"notes": notes, "origin": data.origin, "rows": len(data.rows), "gate": passed}
+            | {"notes": notes, "origin": data.origin, "rows": len(data.rows), "gate": _passed(gate, reasons)}
             | {"decisions": [one.to_dict() for one in decided]}
             | {"figures": list(map(str, drawn)), "live": [one.to_dict() for one in live]}
         )
@@ -104,14 +103,11 @@ def run(asked: Evaluate) -> int:
             out.print(f"Wrote {escape(str(path))}")
         if how.figures is not None:
             out.print(f"Wrote {len(drawn)} files of figures to {escape(str(how.figures))}")
-    if gate is not None:
-        line = f"FAILED {gate.text}: {'; '.join(reasons)}" if reasons else f"passed {gate.text}"
-        err.print(clean(line), markup=False, soft_wrap=True, style="red" if reasons else "green")
-    return 1 if reasons else 0
+    return _leave(gate, reasons)
 
 
 def _spans(asked: Evaluate, how: EvaluateOptions) -> int:
-    unused = ("human", "judge", "level", "coefficient", "output", "fail_under", "lm", "limit", "unseen")
+    unused = ("human", "judge", "level", "coefficient", "output", "lm", "limit", "unseen")
     if wrong := next((name for name in unused if getattr(asked, name)), None):
         raise OptionError(f"--{wrong.replace('_', '-')} does nothing with --spans")
     if len(asked.sources) != 1:
@@ -119,8 +115,25 @@ def _spans(asked: Evaluate, how: EvaluateOptions) -> int:
     report = evaluate_spans(
         asked.sources[0], str(asked.spans), rounds=how.rounds, confidence=how.confidence, seed=how.seed
     )
-    print_json(report.to_dict()) if asked.as_json else report.show()
-    return 0
+    gate = Gate.parse(asked.fail_under) if asked.fail_under else None
+    reasons = report.gated(gate, how.min_coverage) if gate is not None else []
+    if asked.as_json:
+        print_json(report.to_dict() | {"gate": _passed(gate, reasons)})
+    else:
+        report.show()
+    return _leave(gate, reasons)
+
+
+def _passed(gate: Gate | None, reasons: Sequence[str]) -> dict[str, Any] | None:
+    return None if gate is None else {"gate": gate.text, "passed": not reasons, "reasons": list(reasons)}
+
+
+def _leave(gate: Gate | None, reasons: Sequence[str]) -> int:
+    """Say whether the gate was passed; the exit code."""
+    if gate is not None:
+        line = f"FAILED {gate.text}: {'; '.join(reasons)}" if reasons else f"passed {gate.text}"
+        err.print(clean(line), markup=False, soft_wrap=True, style="red" if reasons else "green")
+    return 1 if reasons else 0
 
 
 def _with_gate(how: EvaluateOptions, gate: Gate) -> EvaluateOptions:

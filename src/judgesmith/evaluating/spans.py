@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any, get_args
@@ -20,6 +20,7 @@ from ..running.console import wide
 from ..running.plain import clean
 from ..signatures.values import ErrorSpan, How
 from ..tables import Cell, Column, Table, with_interval
+from .gate import OF_SPANS, Gate
 
 #: Sets whose file of spans lists only the outputs in which something was marked, though all were read.
 _LISTS_ERRORS_ONLY = frozenset({"mqm_ted_ende", "mqm_ted_zhen"})
@@ -49,6 +50,16 @@ class SpanReport:
         spans = {"spans": self.agreement.to_dict(), "human_spans": human, "notes": list(self.notes)}
         names = ("scored", "gold", "rows", "failed", "unmarked", "unscored")
         return {name: getattr(self, name) for name in names} | spans
+
+    def gated(self, gate: Gate, min_coverage: float) -> list[str]:
+        """The reasons why the gate is not passed, by all characters (micro), none if it is. Raises OptionError for a
+        number that is not measured of spans."""
+        if gate.coefficient not in OF_SPANS or gate.level is not None:
+            raise OptionError(f"--fail-under {gate.text!r}: of spans there are {', '.join(OF_SPANS)}, such as f1>=0.3")
+        found: Estimate = getattr(self.agreement.micro, gate.coefficient)
+        counts = {"failed": self.failed, "rows": self.rows, "reason": None}
+        row = {"aspect": "spans", "what": gate.coefficient} | asdict(found) | counts
+        return gate.reasons(self.scored, [row], min_coverage)
 
     def show(self) -> None:
         """Print it as a table, with what the numbers rest on below."""
