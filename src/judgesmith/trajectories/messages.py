@@ -44,7 +44,7 @@ def is_turn(value: Any) -> bool:
     if not isinstance(value, Mapping) or not isinstance(first(value, _SPEAKER), str):
         return False
     called = value.get("type") in (*_CALLS, *_RESULTS) or first(value, ("tool_calls", "function_call"))
-    return bool(called) or any(key in value for key in (*_SAID, "refusal"))
+    return bool(called) or any(key in value for key in _SAID)
 
 
 def is_thought(item: Any) -> bool:
