@@ -30,7 +30,9 @@ _LOOSE = [
     )
     for phrase in PHRASES
 ]
-_TEXTS = {tokenize.STRING, tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
+_TEXTS = {tokenize.STRING, tokenize.COMMENT}
+#: Since Python 3.12 an f-string is several tokens, its expressions among them.
+_BEGINS, _ENDS = getattr(tokenize, "FSTRING_START", None), getattr(tokenize, "FSTRING_END", None)
 _BETWEEN = {tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
 
 
@@ -66,9 +68,15 @@ def wrong_in_code(source: str) -> Iterator[tuple[int, str, str]]:
 
 def _texts(source: str) -> Iterator[tuple[int, str]]:
     """Line and text of each string or comment; those with nothing between them are one."""
-    start, text = 0, ""
+    start, text, inside = 0, "", 0
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type in _TEXTS:
+        if token.type == _BEGINS:
+            start, inside = start or token.start[0], inside + 1
+        elif token.type == _ENDS:
+            text, inside = text + "\n", inside - 1
+        elif inside:
+            text += token.string
+        elif token.type in _TEXTS:
             start = start or token.start[0]
             kept = re.sub(r"^[a-zA-Z]{0,2}(\"\"\"|\"|')(.*)\1$", r"\2", token.string, flags=re.DOTALL)
             text += kept.lstrip("#:") + "\n"

@@ -12,6 +12,7 @@ import logging
 import os
 import sqlite3
 import threading
+import weakref
 import zlib
 from hashlib import sha256
 from pathlib import Path
@@ -60,6 +61,7 @@ class SharedFile:
             # Never an existing file: closing it would end the locks of this process's other connections to it.
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         self._db = sqlite3.connect(self.path, timeout=30, check_same_thread=False, isolation_level=None)
+        weakref.finalize(self, _closed, self._db, self._process)
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute("PRAGMA synchronous=NORMAL")
         self._db.execute(f"CREATE TABLE IF NOT EXISTS {self.table} (key BLOB PRIMARY KEY, value BLOB) WITHOUT ROWID")
@@ -88,6 +90,12 @@ class SharedFile:
     def close(self) -> None:
         with self._lock:
             self._db.close()
+
+
+def _closed(db: sqlite3.Connection, process: int) -> None:
+    """Close a connection that nobody uses any more, in the process that opened it."""
+    if process == os.getpid():
+        db.close()
 
 
 def default_cache_path() -> Path:

@@ -13,6 +13,7 @@ from typing import Any, cast
 import pytest
 from json_lines import write
 from tables import cases
+from without_nan import without_nan
 
 from judgesmith import presets
 from judgesmith.datasets.perturbations.dhp import TASKS, origin_of, task_of
@@ -208,8 +209,8 @@ def test_the_papers_numbers_do_not_change_with_what_is_beside(preset: str, setti
         return float(len(text) % 5) + (random.Random(f"{metric}{text}").random() > 0.5)
 
     one, other = alone.result(rule), mixed.result(rule)
-    assert other.overall["paper"] == one.overall["paper"]
-    assert other.of("degradation", "paper") == one.of("degradation", "paper")
+    assert without_nan(other.overall["paper"]) == without_nan(one.overall["paper"])
+    assert without_nan(other.of("degradation", "paper")) == without_nan(one.of("degradation", "paper"))
     assert other.overall["ours"].names and other.overall["stand-in"].names
     assert "numbers:minor" in other.overall["ours"].names
 

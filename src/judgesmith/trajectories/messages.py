@@ -16,6 +16,8 @@ _ARGUMENTS = ("arguments", "input", "args", "parameters")
 _CALLS = ("tool_use", "tool_call", "function_call", "server_tool_use")
 _RESULTS = ("tool_result", "tool_call_response", "function_call_output")
 _THOUGHTS = ("reasoning", "thinking")
+#: Levels of lists and objects that are shown at most.
+DEEPEST = 200
 #: Blocks of a message whose only key says what they hold, as Bedrock and Gemini have them, and their types elsewhere.
 _BLOCKS = {
     "toolUse": "tool_use",
@@ -200,6 +202,18 @@ def _text(part: Any) -> str:
 
 def _json(value: Any) -> str:
     try:
-        return json.dumps(value, ensure_ascii=False, default=str)
+        text = json.dumps(value, ensure_ascii=False, default=str)
     except (TypeError, ValueError, RecursionError):  # keys that JSON has not, or nested without end
-        return f"[{type(value).__name__} that is no JSON]"
+        text = ""
+    return text if text and _within(value, DEEPEST) else f"[{type(value).__name__} that is no JSON]"
+
+
+def _within(value: Any, depth: int) -> bool:
+    """Tell if lists and objects are nested at most this deep: where Python stops differs by its version."""
+    level = [value]
+    for _ in range(depth):
+        inner = [list(one.values()) if isinstance(one, Mapping) else one for one in level]
+        level = [one for part in inner if isinstance(part, list | tuple) for one in part]
+        if not level:
+            return True
+    return False
