@@ -13,7 +13,7 @@ from judgesmith.errors import BudgetError, OptionError
 from judgesmith.parts import read_options
 from judgesmith.running.console import Watch
 from judgesmith.running.limits import Limits
-from judgesmith.scoring.tables import write_csv
+from judgesmith.scoring.tables import write_table
 from judgesmith.signatures.values import CriterionScore, ErrorSpan, Opinion, Verdict
 
 
@@ -152,7 +152,7 @@ def test_csv_keeps_criteria_spread_and_errors(tmp_path: Path) -> None:
     )
     scored = {"id": "r1", "output": "x", "verdict": verdict.to_dict(), "judge": "m", "seen": False}
     (tmp_path / "out.csv.jsonl").write_text(json.dumps(scored) + "\n")
-    write_csv(tmp_path / "out.csv.jsonl", tmp_path / "out.csv")
+    write_table(tmp_path / "out.csv.jsonl", tmp_path / "out.csv")
     (read,) = csv.DictReader((tmp_path / "out.csv").open(encoding="utf-8", newline=""))
     assert json.loads(read["judge_criteria"])["Style"]["score"] == 40
     assert float(read["judge_spread"]) == 0.5

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from ..cli.commands import Command, Json, Reach, Rows, argument, flag
 from ..errors import OptionError
@@ -25,11 +28,14 @@ class Score(Command, Rows, Reach, Limits, Json):
 
     panel: ClassVar[str] = "Start"
 
-    rows: str = argument(..., "Rows to judge: .csv .tsv .json .jsonl .parquet.")
+    rows: str = argument(
+        ..., "Rows to judge: .csv .tsv .json .jsonl .parquet; a file, or its address (s3://…, gs://…)."
+    )
     judge: Path = flag(..., "A judge that `compile` saved.")
     output: str | None = flag(
         None,
-        ".jsonl, or .csv, which is written from OUTPUT.csv.jsonl beside it; default ROWS.scored.jsonl.",
+        ".jsonl, or .csv or .parquet, which is written from OUTPUT.….jsonl beside it; default ROWS.scored.jsonl. With "
+        "--on: a folder, of Parquet.",
         "-o",
         "--output",
     )
@@ -59,8 +65,29 @@ class Score(Command, Rows, Reach, Limits, Json):
         False, "Emit each verdict as OpenTelemetry's event gen_ai.evaluation.result; see `opentelemetry-instrument`."
     )
     raw: bool = flag(False, "Keep the model's own words with every row.")
+    on: Literal["ray"] | None = flag(
+        None,
+        "Judge in many processes, or on a cluster, by an engine; `pip install 'judgesmith[ray]'`. Rates and limits "
+        "are of all of them together.",
+    )
+    address: str | None = flag(None, "The engine's cluster; default: processes of this machine.")
+    workers: int | None = flag(
+        None, "Processes that judge. Default: 4, and for models in the process one for each core.", ge=1
+    )
 
     def run(self) -> int:
+        if self.on is None and (self.address or self.workers):
+            raise OptionError("--address and --workers are for a run --on ray; name the engine, or leave them out")
+        if self.overwrite and self.retry_failed:
+            raise OptionError("--overwrite judges all rows again, --retry-failed those without a score; give only one")
+        if self.on is not None and not self.dry_run:
+            summary: ScoreSummary = plugin("scoring", self.on)(self)
+            return self.tell(summary, str(self.output))
+        with _at_hand(self) as (rows, target, name):
+            return self.score(rows, target, name)
+
+    def score(self, path: Path, target: Path, name: str) -> int:
+        """Score a file of this machine into another, which messages call `name`."""
         from ..datasets.formats import open_table
         from ..datasets.loading import count_rows
         from ..programs.models.lm import is_absent
@@ -68,13 +95,7 @@ class Score(Command, Rows, Reach, Limits, Json):
         from ..running.opening import open_judge, quiet, roles_for
         from .scoring import Existing, Run, mark_deferred, plan, score_file
 
-        path = Path(self.rows)
-        target = self.output or str(path.parent / f"{path.stem}.scored.jsonl")
-        if "://" in f"{self.rows} {self.output}":
-            raise OptionError(f"{self.rows}, {target}: only files on this machine; copy them to and from storage")
-        if self.overwrite and self.retry_failed:
-            raise OptionError("--overwrite judges all rows again, --retry-failed those without a score; give only one")
-        if self.defer is not None and not target.lower().endswith(".jsonl"):
+        if self.defer is not None and target.suffix.lower() != ".jsonl":
             raise OptionError("--defer works on .jsonl outputs; name the output .jsonl")
         if self.batch and (self.max_calls or self.max_cost):
             raise OptionError(
@@ -102,16 +123,41 @@ class Score(Command, Rows, Reach, Limits, Json):
                     raise OptionError("--explain needs a model that writes: give --lm")
                 if self.defer is not None and made.sureness is None:
                     raise OptionError("--defer needs a judge that knows how sure it is; compile it again from labels")
-                run = Run(made, Path(target), self.raw, watch, limits, any_server=self.any_server)
+                run = Run(made, target, self.raw, watch, limits, any_server=self.any_server)
                 run.emit = plugin("scoring", "otel")(made) if self.otel else None
                 if self.batch:
                     begun = plugin("scoring", "batch")
                     run.ahead = begun(made, where, run.output, again=self.retry_failed, watch=watch)
                 summary = score_file(run, path, columns=roles, limit=limit, existing=existing)
-            left = None if self.defer is None else mark_deferred(Path(target), self.defer)
-            data = summary.to_dict() | {"output": target, "deferred": left}
-            print_json(data) if self.as_json else _tell(summary, target, left)
+            left = None if self.defer is None else mark_deferred(target, self.defer)
+            return self.tell(summary, name, left)
+
+    def tell(self, summary: ScoreSummary, name: str, left: int | None = None) -> int:
+        """Show what a run did, and return the exit code."""
+        from ..running.console import print_json
+
+        data = summary.to_dict() | {"output": name, "deferred": left}
+        print_json(data) if self.as_json else _tell(summary, name, left)
         return 1 if summary.failed else 0
+
+
+@contextmanager
+def _at_hand(command: Score) -> Iterator[tuple[Path, Path, str]]:
+    """The rows and the output as files of this machine, and the output's name. What has an address is copied from
+    there, and back."""
+    from ..running.storage import copy, file_name, growing, is_address
+
+    with ExitStack() as stack:
+        rows, name = Path(command.rows), command.output
+        if is_address(command.rows):
+            rows = Path(stack.enter_context(TemporaryDirectory())) / file_name(command.rows)
+            copy(command.rows, str(rows))
+            name = name or command.rows.replace(rows.name, f"{rows.stem}.scored.jsonl")
+        name = name or str(rows.parent / f"{rows.stem}.scored.jsonl")
+        if is_address(name) and not command.dry_run:
+            yield rows, stack.enter_context(growing(name, ".jsonl", ".batches.jsonl")), name
+        else:
+            yield rows, Path(name), name
 
 
 def _tell(summary: ScoreSummary, target: str, left: int | None) -> None:

@@ -29,11 +29,13 @@ from ..running.journal import Journal, alone, read_journal, replacing
 from ..running.limits import SAMPLED, Estimate, Limits, estimate
 from ..running.plain import finite
 from ..signatures.values import Item, Verdict
-from .tables import write_csv
+from .tables import write_table
 
 #: What an output row has beside the input's own columns; an input column of that name gives way.
 OURS = ("id", "verdict", "judge", "asked", "seen")
 OURS_IN_WORDS = "an output of `judgesmith score`"
+#: Outputs that are written from the journal beside them.
+TABLES = (".csv", ".parquet")
 #: Failed rows that wait to be written, until one has a score.
 MOST_HELD = 100
 
@@ -261,12 +263,12 @@ def score_rows(run: Run, rows: Rows, existing: Existing = "continue") -> ScoreSu
 
 
 def journal_of(output: Path) -> Path:
-    """Where the rows of an output grow: the output itself, or beside a .csv, which is written from it. Raises
+    """Where the rows of an output grow: the output itself, or beside a table, which is written from it. Raises
     OptionError for another kind of file."""
     kind = output.suffix.lower()
-    if kind not in (".jsonl", ".csv"):
-        raise OptionError(f"{output.name}: scores are written as .jsonl or .csv; name such an output")
-    return output.with_name(f"{output.name}.jsonl") if kind == ".csv" else output
+    if kind not in (".jsonl", *TABLES):
+        raise OptionError(f"{output.name}: scores are written as .jsonl, .csv or .parquet; name such an output")
+    return output.with_name(f"{output.name}.jsonl") if kind in TABLES else output
 
 
 def _resume(run: Run, rows: Rows, growing: Path, exists: bool) -> None:
@@ -291,7 +293,7 @@ def _resume(run: Run, rows: Rows, growing: Path, exists: bool) -> None:
                 journal.write(*held)
             finally:
                 if growing != run.output:
-                    write_csv(growing, run.output)
+                    write_table(growing, run.output)
 
 
 def _retry_failed(run: Run, rows: Rows, growing: Path) -> None:
@@ -318,7 +320,7 @@ def _retry_failed(run: Run, rows: Rows, growing: Path) -> None:
                 journal.write(run.made(row, record, verdict))
                 run.step(verdict)
     if growing != run.output:
-        write_csv(growing, run.output)
+        write_table(growing, run.output)
 
 
 def _paired(run: Run, rows: Rows, growing: Path) -> Iterator[tuple[dict[str, Any], Row, dict[str, Any]]]:

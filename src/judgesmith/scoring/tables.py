@@ -1,18 +1,26 @@
-"""Scored rows as a table for spreadsheets."""
+"""Scored rows as tables: CSV for spreadsheets, Parquet for what computes on them."""
 
 from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..datasets.spreadsheets import guarded
 from ..errors import OptionError
 from ..running.journal import read_journal
+from ..running.plain import json_text
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Records = Callable[[], Iterable[Mapping[str, Any]]]
+#: Rows of a Parquet file that are in memory at once.
+IN_MEMORY = 4096
 #: Columns of the verdict behind the input's own, and of the row; criteria and errors are JSON in one cell.
 OF_VERDICT = (
     "judge_score",
@@ -32,21 +40,13 @@ OF_VERDICT = (
 COLUMNS = (*OF_VERDICT[:4], "judge_seen", "judge_id", "judge", *OF_VERDICT[4:])
 
 
-def write_csv(scored: Path, output: Path) -> None:
-    """Write scored rows (JSON lines) as a table, whole or not at all. Raises OptionError where it cannot be written."""
-    own: dict[str, None] = {}
-    ours = dict.fromkeys(COLUMNS)
-    for _, record in read_journal(scored):
-        own |= dict.fromkeys(map(_cell, _own(record)))
-        ours |= dict.fromkeys(map(_cell, _ours(record)))
+def write_table(scored: Path, output: Path) -> None:
+    """Write scored rows (JSON lines) as a .csv or .parquet table, whole or not at all. Raises OptionError where it
+    cannot be written."""
     beside = output.with_name(f".{output.name}.new")
+    write = _write_parquet if output.suffix.lower() == ".parquet" else _write_csv
     try:
-        # The mark at the beginning tells Excel that this is UTF-8.
-        with beside.open("w", encoding="utf-8-sig", newline="", errors="backslashreplace") as file:
-            table = csv.DictWriter(file, [*(name for name in own if name not in ours), *ours])
-            table.writeheader()
-            for _, record in read_journal(scored):
-                table.writerow({_cell(name): _cell(value) for name, value in (_own(record) | _ours(record)).items()})
+        write(scored, beside)
         beside.replace(output)
     except OSError as error:
         raise OptionError(
@@ -56,6 +56,85 @@ def write_csv(scored: Path, output: Path) -> None:
     finally:
         with suppress(OSError):
             beside.unlink(missing_ok=True)
+
+
+def _write_csv(scored: Path, file: Path) -> None:
+    own: dict[str, None] = {}
+    ours = dict.fromkeys(COLUMNS)
+    for _, record in read_journal(scored):
+        own |= dict.fromkeys(map(_cell, _own(record)))
+        ours |= dict.fromkeys(map(_cell, _ours(record)))
+    # The mark at the beginning tells Excel that this is UTF-8.
+    with file.open("w", encoding="utf-8-sig", newline="", errors="backslashreplace") as opened:
+        table = csv.DictWriter(opened, [*(name for name in own if name not in ours), *ours])
+        table.writeheader()
+        for _, record in read_journal(scored):
+            table.writerow({_cell(name): _cell(value) for name, value in (_own(record) | _ours(record)).items()})
+
+
+def _write_parquet(scored: Path, file: Path) -> None:
+    def records() -> Iterator[dict[str, Any]]:
+        for _, record in read_journal(scored):
+            yield _own(record) | _typed(record)
+
+    parquet_file(records, file)
+
+
+def parquet_file(records: Records, file: Path) -> None:
+    """Write records as Parquet. A column has the type that all of its cells fit, else text; lists and objects are JSON.
+    records: gives them at each call, from the first. Raises OSError."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema = pa.schema([])
+    for rows in _portions(records()):
+        schema = _joined(schema, _table(rows).schema)
+    fields = [pa.field(f.name, pa.string() if pa.types.is_null(f.type) else f.type) for f in schema]
+    with pq.ParquetWriter(file, pa.schema(fields)) as writer:
+        for rows in _portions(records()):
+            writer.write_table(_table(rows, writer.schema))
+
+
+def _portions(records: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
+    rest = iter(records)
+    while rows := list(islice(rest, IN_MEMORY)):
+        yield rows
+
+
+def _table(rows: Sequence[Mapping[str, Any]], schema: pa.Schema | None = None) -> pa.Table:
+    import pyarrow as pa
+
+    names = list(dict.fromkeys(name for row in rows for name in row)) if schema is None else schema.names
+    kinds = {name: None if schema is None else schema.field(name).type for name in names}
+    return pa.table({name: _array([row.get(name) for row in rows], kind) for name, kind in kinds.items()})
+
+
+def _array(cells: Sequence[Any], kind: pa.DataType | None) -> pa.Array:
+    import pyarrow as pa
+
+    plain = [_as_text(cell) if isinstance(cell, str | list | dict) else cell for cell in cells]
+    try:
+        return pa.array(plain, kind)
+    except (pa.ArrowException, TypeError, OverflowError):  # numbers beside words, or beyond 64 bits
+        return pa.array([None if cell is None else _as_text(cell) for cell in plain], pa.string())
+
+
+def _as_text(cell: Any) -> str:
+    """A text as it is, anything else as JSON; half a surrogate pair, which no table can hold, as JSON's escape."""
+    text = cell if isinstance(cell, str) else json.dumps(cell, ensure_ascii=False, default=str)
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _joined(one: pa.Schema, other: pa.Schema) -> pa.Schema:
+    import pyarrow as pa
+
+    for name in other.names:
+        field, place = other.field(name), one.get_field_index(name)
+        try:
+            one = pa.unify_schemas([one, pa.schema([field])], promote_options="permissive")
+        except pa.ArrowException:
+            one = one.set(place, pa.field(name, pa.string()))
+    return one
 
 
 def _own(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -76,6 +155,13 @@ def _ours(record: Mapping[str, Any]) -> dict[str, Any]:
             "judge": record["judge"],
         }
     )
+
+
+def _typed(record: Mapping[str, Any]) -> dict[str, Any]:
+    """`_ours`, with truth values as such and all of the verdict beside."""
+    verdict = record["verdict"]
+    known = {"judge_repaired": bool(verdict["repaired"]), "judge_seen": bool(record.get("seen"))}
+    return _ours(record) | known | {"judge_verdict": json_text(verdict)}
 
 
 def _cell(value: Any) -> Any:
