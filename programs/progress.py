@@ -96,12 +96,12 @@ class Watch:
         else:
             self._say(f"[{time.monotonic() - self._started:5.0f} s] {title}" + (f" ({steps})" if steps else ""))
 
-    def step(self, title: str | None = None, *, there: bool = False) -> None:
-        """Count a further step as done. there: it was done before this run, which tells nothing about its speed."""
-        self._done += 1
-        self._earlier += there
+    def step(self, title: str | None = None, *, there: bool = False, steps: int = 1) -> None:
+        """Count further steps as done. there: before this run, which tells nothing about its speed."""
+        self._done += steps
+        self._earlier += steps if there else 0
         if self._bar is not None:
-            self._bar.update(self._task, advance=1, description=_escape(title) if title else None)
+            self._bar.update(self._task, advance=steps, description=_escape(title) if title else None)
         elif (now := time.monotonic()) >= self._due:
             self._line(now)
 

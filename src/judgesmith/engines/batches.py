@@ -91,11 +91,11 @@ class BatchScorer:
         rows, names = _rows_of(batch)
         if taken := sorted(set(names) & set(self.schema.names)):
             raise OptionError(f"{BATCH} has a column {taken[0]!r} already; give the scorer another name=")
-        return _with_columns(batch, self.judged(rows, names))
-
-    def judged(self, rows: Sequence[Record], names: Sequence[str]) -> dict[str, pa.Array]:
-        """Return the new columns for records with columns of these names."""
         verdicts = list(self.verdicts(rows, names)) if rows else []
+        return with_columns(batch, self.columns_of(verdicts))
+
+    def columns_of(self, verdicts: Sequence[Verdict]) -> dict[str, pa.Array]:
+        """Return the new columns."""
         values = {
             "score": [verdict.score for verdict in verdicts],
             "explanation": [_text(verdict.explanation) for verdict in verdicts],
@@ -108,7 +108,7 @@ class BatchScorer:
         """Yield the verdict on each record, in order. A record that cannot be read has no score, and its failure says
         why; the others are judged."""
         judge = self.opened()
-        columns = Columns.find(list(names), BATCH, chosen=self._roles(names), scores_needed=False)
+        columns = Columns.find(list(names), BATCH, chosen=self.roles(names), scores_needed=False)
         unread: dict[int, str] = {}
 
         def items() -> Iterator[Item]:
@@ -129,8 +129,8 @@ class BatchScorer:
         with _opening:
             return _opened(str(self.judge), self.content, self.lm, self.connection, self.explain)
 
-    def _roles(self, names: Sequence[str]) -> dict[str, str]:
-        """The columns that the judge's labels had, where the batch has them, and those that were chosen."""
+    def roles(self, names: Sequence[str]) -> dict[str, str]:
+        """Return role -> column, as the judge's labels had them, where these are there, and as they were chosen."""
         labels = json.loads(self.content)["provenance"].get("labels") or {}
         known = {role: name for role, name in (labels.get("columns") or {}).items() if role in ROLES and name in names}
         return known | dict(self.columns)
@@ -202,7 +202,8 @@ def _records_of(columns: Mapping[str, Any]) -> list[Record]:
     return [dict(zip(map(str, columns), row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def _with_columns(batch: Any, made: Mapping[str, pa.Array]) -> Any:
+def with_columns(batch: Any, made: Mapping[str, pa.Array]) -> Any:
+    """Return a batch with further columns, as a batch of its own kind."""
     if isinstance(batch, Mapping):
         return {**batch, **{name: column.to_pylist() for name, column in made.items()}}
     if isinstance(batch, pa.Table | pa.RecordBatch):

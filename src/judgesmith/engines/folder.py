@@ -1,0 +1,216 @@
+"""The folder that a run --on an engine writes, and the rows that it reads: on this machine or in a storage."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import fs, parquet
+
+from ..datasets.loading import iter_rows
+from ..datasets.records import Columns
+from ..errors import LabelsError, OptionError
+from ..running.opening import roles_for
+from ..running.storage import file_name, place_of
+from ..scoring.tables import parquet_file
+from .batches import BatchScorer
+
+if TYPE_CHECKING:
+    from ..scoring.command import Score
+
+#: Where rows are laid that were no Parquet.
+INPUT = "input/rows.parquet"
+#: Rows by which columns are found, and ids in one message.
+HEAD, SHOWN = 1000, 5
+#: How the names of Ray's lists of ids end whose rows may be half written.
+PENDING = ".pending.parquet"
+
+
+class Output:
+    """A folder, on this machine or in a storage."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name.rstrip("/")
+        self.system, self.root = place_of(self.name)
+
+    def path(self, part: str) -> str:
+        return f"{self.root}/{part}"
+
+    def files(self, part: str = "") -> list[fs.FileInfo]:
+        """Return the files of a part, none where that is not there."""
+        found = self.system.get_file_info(fs.FileSelector(self.path(part), recursive=True, allow_not_found=True))
+        return [one for one in found if one.is_file and not one.base_name.startswith(".")]
+
+    def table(self, part: str, columns: list[str]) -> pa.Table:
+        """Return columns of all rows of a part."""
+        return _dataset(self.path(part), self.system).to_table(columns=columns)
+
+    def write(self, part: str, content: bytes) -> None:
+        self.system.create_dir(self.root)
+        with self.system.open_output_stream(self.path(part)) as file:
+            file.write(content)
+
+    def begun(self) -> dict[str, Any] | None:
+        """Return what the rows are of; None in an empty folder. Raises OptionError for one that is something else."""
+        files = self.files()
+        if any(one.base_name == "run.json" for one in files):
+            read: dict[str, Any] = json.loads(self.system.open_input_stream(self.path("run.json")).read())
+            return read
+        if foreign := [one.base_name for one in files if one.path != self.path(INPUT)]:
+            raise OptionError(f"{self.name} has {foreign[0]!r} and is no output of --on ray; give another -o")
+        return None
+
+    def clear(self) -> None:
+        """Remove what a run wrote."""
+        self.system.delete_file(self.path("run.json"))
+        for part in {"rows", "done", "input", "forgotten"}:
+            if self.files(part):
+                self.system.delete_dir(self.path(part))
+
+    def clean(self) -> None:
+        """Remove what a kill left half written, as Ray does when it resumes."""
+        for one in self.files("done"):
+            if one.base_name.endswith(PENDING):
+                written = [r for r in self.files("rows") if r.base_name.startswith(one.base_name.removesuffix(PENDING))]
+                for half in [*written, one]:
+                    self.system.delete_file(half.path)
+
+    def forget_failed(self, key: str) -> None:
+        """Take rows without a score from what is done. Whatever kill comes between, the next call ends it."""
+        if not self.files("forgotten"):
+            scores = self.table("rows", [key, "judge_score"])
+            self.replace("forgotten/ids.parquet", scores.filter(pc.field("judge_score").is_null()).select([key]))
+        failed = self.table("forgotten", [key])[key].combine_chunks()
+        for part in ("rows", "done"):
+            for one in self.files(part):
+                table = parquet.read_table(one.path, filesystem=self.system)
+                kept = table.filter(pc.invert(pc.is_in(table[key], failed)))
+                if kept.num_rows < table.num_rows:
+                    self.replace(f"{part}/{one.base_name}", kept)
+        self.system.delete_dir(self.path("forgotten"))
+
+    def replace(self, part: str, table: pa.Table) -> None:
+        """Write a file whole or not at all."""
+        self.system.create_dir(self.path(part.partition("/")[0]))
+        parquet.write_table(table, self.path(".new"), filesystem=self.system)
+        self.system.move(self.path(".new"), self.path(part))
+
+
+def _dataset(path: str, system: fs.FileSystem) -> Any:
+    from pyarrow import dataset
+
+    return dataset.dataset(path, format="parquet", filesystem=system)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a run, as Parquet. key: the column of their ids; done: how many an earlier run wrote."""
+
+    path: str
+    system: fs.FileSystem
+    scorer: BatchScorer
+    key: str
+    count: int
+    done: int
+
+
+def opened_rows(command: Score, output: Output, scorer: BatchScorer) -> Rows:
+    """Check the rows, lay them as Parquet where they are not, and bring the output into the state to resume from."""
+    files = _files(command.rows)
+    mark = {
+        "judge": scorer.fingerprint,
+        "lm": command.lm,
+        "--explain": command.explain,
+        "--columns": command.columns,
+        "--limit": command.limit,
+        "rows": [[one.path, one.size, one.mtime_ns] for one in files],
+    }
+    begun = output.begun()
+    if command.overwrite and begun is not None:
+        output.clear()
+        begun = None
+    if begun is None and command.retry_failed:
+        raise OptionError(f"{output.name} does not exist: there are no failed rows to try again")
+    if begun is not None and (other := [name for name in mark if begun.get(name) != mark[name]]):
+        raise OptionError(
+            f"{output.name} was written with {other[0]} {begun.get(other[0])}, this is {mark[other[0]]}; give another "
+            "-o, or --overwrite"
+        )
+    system, path = place_of(command.rows)
+    if command.limit or _kind(files[0]) != ".parquet":
+        if begun is None:
+            _lay(command, files, output, scorer)
+        system, path = output.system, output.path("input")
+    made = _checked(Rows(path, system, scorer, "", 0, 0), file_name(command.rows))
+    output.write("run.json", json.dumps(mark).encode())
+    output.clean()
+    if command.retry_failed or output.files("forgotten"):
+        output.forget_failed(made.key)
+    return replace(made, done=output.table("done", [made.key]).num_rows if output.files("done") else 0)
+
+
+def _kind(file: fs.FileInfo) -> str:
+    return f".{file.extension.lower()}"
+
+
+def _files(name: str) -> list[fs.FileInfo]:
+    """The files of a name, of a folder all that it has, in order. Raises LabelsError where there are none."""
+    system, path = place_of(name)
+    try:
+        (found,) = system.get_file_info([path])
+        inside = system.get_file_info(fs.FileSelector(path, recursive=True)) if not found.is_file else [found]
+    except OSError as error:
+        raise LabelsError(f"{name} cannot be read: {error}") from None
+    files = sorted((one for one in inside if one.is_file and one.base_name[0] not in "._"), key=lambda one: one.path)
+    if len(kinds := sorted(set(map(_kind, files)))) != 1:
+        raise LabelsError(f"{name} has files of {len(kinds)} kinds ({', '.join(kinds)}); rows are of one kind")
+    return files
+
+
+def _lay(command: Score, files: list[fs.FileInfo], output: Output, scorer: BatchScorer) -> None:
+    """Write rows as `score` reads them to OUTPUT/input; one without an id has its place in its file for it."""
+    with TemporaryDirectory() as folder:
+        there = place_of(command.rows)[0]
+
+        def records() -> Iterator[Mapping[str, Any]]:
+            for one in files:
+                path, before = Path(folder) / one.base_name, "" if len(files) == 1 else f"{one.base_name}:"
+                fs.copy_files(one.path, str(path), source_filesystem=there)
+                roles = roles_for(path, command.roles(), command.judge)
+                for row, _ in iter_rows(path, columns=roles):
+                    yield {"id": f"{before}{row.line}", **row.columns}
+
+        made = Path(folder) / "rows.parquet"
+        parquet_file(lambda: islice(records(), command.limit), made)
+        output.system.create_dir(output.path("input"))
+        fs.copy_files(str(made), output.path(INPUT), destination_filesystem=output.system)
+
+
+def _checked(rows: Rows, origin: str) -> Rows:
+    """With the columns that the rows have. Raises LabelsError for ids that are missing, or of several rows."""
+    dataset = _dataset(rows.path, rows.system)
+    names, head = dataset.schema.names, dataset.head(HEAD).to_pylist()
+    found = Columns.find(names, origin, chosen=rows.scorer.roles(names), scores_needed=False, records=head)
+    if not head:
+        raise LabelsError(f"{origin}: there are no rows in it")
+    key = found.texts.get("id")
+    if key is None:
+        raise LabelsError(f"{origin} has no column of ids, by which Ray knows rows again; --columns id=NAME names it")
+    scorer = replace(rows.scorer, columns=found.texts)
+    scorer(dataset.schema.empty_table())
+    ids = dataset.to_table(columns=[key])[key]
+    if ids.null_count:
+        raise LabelsError(f"{origin}, column {key!r}: {ids.null_count} rows have no id, by which Ray knows them again")
+    counted = pc.value_counts(ids).flatten() if len(ids) else []
+    twice = counted[0].filter(pc.greater(counted[1], 1)).to_pylist() if counted else []
+    if twice:
+        shown = ", ".join(repr(one) for one in twice[:SHOWN]) + (", …" if len(twice) > SHOWN else "")
+        raise LabelsError(f"{origin}, column {key!r}: several rows have the id {shown}; give each row its own")
+    return replace(rows, scorer=scorer, key=key, count=len(ids))
