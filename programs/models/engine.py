@@ -49,7 +49,7 @@ def _close() -> None:
         await asyncio.gather(*others, return_exceptions=True)
         await asyncio.gather(*(close() for close in _closers), return_exceptions=True)
 
-    if _loop is not None and _thread is not None and _thread.is_alive():
+    if _loop is not None and _loop.is_running() and _thread is not None:
         with contextlib.suppress(Exception):
             asyncio.run_coroutine_threadsafe(everything(), _loop).result(timeout=2)
         _loop.call_soon_threadsafe(_loop.stop)
@@ -80,6 +80,14 @@ def event_loop() -> asyncio.AbstractEventLoop:
             _loop = make_loop()
             _thread = threading.Thread(target=_loop.run_forever, name="judgesmith-engine", daemon=True)
             _thread.start()
+        return _loop
+
+
+def adopt() -> asyncio.AbstractEventLoop:
+    """Take the loop that runs in this thread for the engine's, as a server does whose requests change no threads."""
+    global _loop, _thread
+    with _lock:
+        _loop, _thread = asyncio.get_running_loop(), threading.current_thread()
         return _loop
 
 

@@ -3,10 +3,14 @@
 import json
 import signal
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import httpx
+import psutil
 import pytest
+from patience import HANG
 
 import judgesmith as js
 
@@ -129,3 +133,47 @@ def test_a_model_that_is_down_is_no_low_score(running: Any) -> None:
     answer = at.score("r001")
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "not_ready")
     assert "Retry-After" in answer.headers
+
+
+def workers_of(pid: int) -> list[psutil.Process]:
+    """The processes that a server has spawned."""
+    found = []
+    for child in psutil.Process(pid).children():
+        with suppress(psutil.NoSuchProcess):
+            found += [child] if "spawn_main" in " ".join(child.cmdline()) else []
+    return found
+
+
+def test_several_processes_share_a_port_and_their_limits_and_count_together(
+    running: Any, server: Any, until: Any
+) -> None:
+    server_ = running("--workers", 2, "--queue", 8, "--concurrency", 4)
+    answers = []
+    for n in range(40):  # a connection each, so that both accept some
+        with httpx.Client(base_url=server_.http.base_url, headers=server_.key, timeout=60) as client:
+            answers.append(client.post("/v1/score", json={"source": "s", "output": f"r{n:03d}"}).json()["score"])
+    assert answers == [float(n) for n in range(40)]
+
+    def counted(name: str) -> float:
+        text = server_.http.get("/metrics").text
+        return sum(float(line.rpartition(" ")[2]) for line in text.splitlines() if line.startswith(name))
+
+    assert counted("judgesmith_rows_total{") == 40
+    assert counted("judgesmith_queue_rows") == 0
+    assert counted("judgesmith_ready{") == 1
+    many = server_.http.post("/v1/score/many", json={"rows": [{"output": f"r{n:03d}"} for n in range(5)]})
+    assert (many.status_code, many.json()["error"]["code"]) == (429, "busy")  # each has room for 8 / 2 rows
+
+    first, _ = workers_of(server_.process.pid)
+    first.kill()
+    until(lambda: first.pid not in [one.pid for one in workers_of(server_.process.pid)])
+    until(lambda: len(workers_of(server_.process.pid)) == 2)
+    until(lambda: all(httpx.get(f"{server_.http.base_url}/readyz", timeout=60).status_code == 200 for _ in range(8)))
+    assert counted("judgesmith_rows_total{") == 40  # what the dead one counted stays
+    server_.process.terminate()
+    assert server_.process.wait(HANG) == 0
+
+
+def test_fewer_calls_at_once_than_processes_are_refused(cli: Any, judge_file: Path) -> None:
+    asked = ("serve", judge_file, "--port", 0, "--workers", 4, "--concurrency", 2)
+    cli(*asked).refused("--concurrency 2 is fewer than the 4 processes that share it")

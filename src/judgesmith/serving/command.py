@@ -28,6 +28,7 @@ class Serve(Command, Reach):
     queue: int = flag(4096, "Rows accepted and not answered yet, at most; then 429.", ge=1)
     row_timeout: float = flag(120.0, "Seconds from a row's acceptance to its verdict; then 504.", gt=0)
     grace: float = flag(30.0, "Seconds that a stop gives to what was accepted.", ge=0)
+    workers: int = flag(1, "Processes behind the port; queue, rate and concurrency are of all of them together.", ge=1)
     quiet_log: bool = flag(False, "No line of JSON on stderr for each request.", "--no-log")
 
     def run(self) -> None:
@@ -52,10 +53,17 @@ class Serve(Command, Reach):
             key = "" if given else f" (Authorization: Bearer {asked[0]}; set {KEYS} for a key that stays)"
             err.print(f"serving {', '.join(files)} at {address}{key}", markup=False, soft_wrap=True)
 
+        bounds = Bounds(self.queue, self.row_timeout, self.grace)
+        if self.workers > 1:
+            from .workers import Worker, serve_many
+
+            worker = Worker(files, self.lm, where, bounds, asked, known, not self.quiet_log)
+            serve_many(worker, self.workers, listening, started)
+            return
         use_fast_loop()
         with quiet():
             judges = {name: open_judge(path, self.lm, where) for name, path in files.items()}
-            service = Service(judges, Bounds(self.queue, self.row_timeout, self.grace))
+            service = Service(judges, bounds)
             serve(service, listening, keys=asked, hosts=known, log=not self.quiet_log, started=started)
 
 

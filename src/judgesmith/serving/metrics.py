@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+import os
+from typing import Any, Literal
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
 
 from ..programs.models.lm import price
 from ..programs.models.transport import Reply
 from ..signatures.values import Verdict
 
+#: Names the folder in which the processes of one server count together.
+SHARED = "PROMETHEUS_MULTIPROC_DIR"
 LATENCIES = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 
 
@@ -37,11 +41,11 @@ class Metrics:
             registry=self.registry,
         )
 
-        def gauge(name: str, about: str, *labels: str) -> Gauge:
-            return Gauge(f"judgesmith_{name}", about, labels, registry=self.registry)
+        def gauge(name: str, about: str, together: Literal["livesum", "livemin"], *labels: str) -> Gauge:
+            return Gauge(f"judgesmith_{name}", about, labels, registry=self.registry, multiprocess_mode=together)
 
-        self.queue = gauge("queue_rows", "Rows accepted and not answered yet.")
-        self.ready = gauge("ready", "Whether the judge's model answers.", "judge")
+        self.queue = gauge("queue_rows", "Rows accepted and not answered yet.", "livesum")
+        self.ready = gauge("ready", "Whether the judge's model answers.", "livemin", "judge")
         # Prometheus' look-up of a series by its labels is a tenth of what answering a row costs beside judging it.
         self._series: dict[tuple[Any, ...], Any] = {}
 
@@ -68,5 +72,9 @@ class Metrics:
             self.of(self.cost, name).inc(paid or 0.0)
 
     def text(self) -> bytes:
-        """Prometheus' text format."""
-        return generate_latest(self.registry)
+        """Prometheus' text format, of all processes of the server."""
+        registry = self.registry
+        if os.environ.get(SHARED):
+            registry = CollectorRegistry()
+            MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        return generate_latest(registry)

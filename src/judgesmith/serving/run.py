@@ -23,9 +23,8 @@ from ..programs.models.lm import price
 from ..programs.models.transport import Reply
 from .app import application
 from .gate import Hosts
-from .protocol import patient_protocol
 from .reasons import debugging
-from .service import Service
+from .service import Bounds, Service
 
 #: The variable that holds the keys, separated by commas: with several, keys can be rotated.
 KEYS = "JUDGESMITH_API_KEY"
@@ -95,6 +94,36 @@ def many_files() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
+def prepared(service: Service) -> None:
+    """Bring this process into the state to serve from."""
+    many_files()
+    for name in ("uvicorn.error", "asyncio"):
+        logging.getLogger(name).addFilter(_OneLine())
+    for served in service.judges.values():
+        price(served.lm.name, Reply(""))  # the table of prices is read before requests wait for it
+    # What is loaded by now stays: collections that looked through all of it took a tenth of a row's time.
+    gc.collect()
+    gc.freeze()
+
+
+def configured(app: Callable[..., Any], bounds: Bounds, **more: Any) -> uvicorn.Config:
+    """Return how uvicorn listens."""
+    return uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        lifespan="on",
+        http="judgesmith.serving.protocol:FASTEST",
+        ws="none",
+        backlog=BACKLOG,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=KEEP_ALIVE,
+        timeout_graceful_shutdown=int(bounds.grace) + 5,
+        **more,
+    )
+
+
 def serve(
     service: Service,
     listening: socket.socket,
@@ -106,29 +135,9 @@ def serve(
 ) -> None:
     """Answer until SIGTERM or Ctrl-C, then finish what was accepted; a second one hands it back at once. keys, hosts:
     what a request has to have."""
-    many_files()
-    for name in ("uvicorn.error", "asyncio"):
-        logging.getLogger(name).addFilter(_OneLine())
-    for served in service.judges.values():
-        price(served.lm.name, Reply(""))  # the table of prices is read before requests wait for it
-    app = application(service, keys=keys, hosts=hosts, log=log)
-    config = uvicorn.Config(
-        app,
-        log_config=None,
-        access_log=False,
-        lifespan="on",
-        http=patient_protocol(),
-        ws="none",
-        backlog=BACKLOG,
-        server_header=False,
-        proxy_headers=False,
-        timeout_keep_alive=KEEP_ALIVE,
-        timeout_graceful_shutdown=int(service.bounds.grace) + 5,
-    )
+    prepared(service)
+    config = configured(application(service, keys=keys, hosts=hosts, log=log), service.bounds)
     server = uvicorn.Server(config)
-    # What is loaded by now stays: collections that looked through all of it took a tenth of a row's time.
-    gc.collect()
-    gc.freeze()
     loop = engine.event_loop()
 
     def stop(*_: Any) -> None:

@@ -1,0 +1,104 @@
+"""Several processes behind one port: uvicorn's own, which it starts again when one dies."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import signal
+import socket
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import dspy
+import psutil
+import uvicorn
+from prometheus_client import multiprocess
+from uvicorn.supervisors import Multiprocess
+
+from ..errors import OptionError
+from ..programs import artifact
+from ..programs.models import engine
+from ..programs.models.lm import Connection
+from ..running.opening import open_judge, quiet
+from .app import application
+from .gate import Hosts
+from .metrics import SHARED
+from .run import configured, prepared
+from .service import Bounds, Service
+
+#: Seconds that a process may be silent, as while it loads a model, before it is taken to hang and started again.
+PATIENCE = 120
+
+
+@dataclass(frozen=True)
+class Worker:
+    """What a process of a server serves; calling it there makes the application. Its limits are its share."""
+
+    judges: Mapping[str, Path]
+    lm: str | None
+    where: Connection
+    bounds: Bounds
+    keys: tuple[str, ...]
+    hosts: Hosts
+    log: bool
+
+    def share(self, workers: int) -> Worker:
+        """Return one of several. Raises OptionError for fewer calls or rows at once than there are processes."""
+        for name, most in (("--concurrency", self.where.concurrency), ("--queue", self.bounds.queue)):
+            if most is not None and most < workers:
+                raise OptionError(f"{name} {most} is fewer than the {workers} processes that share it")
+        where = replace(
+            self.where,
+            concurrency=self.where.concurrency and self.where.concurrency // workers,
+            rpm=self.where.rpm and self.where.rpm / workers,
+        )
+        return replace(self, where=where, bounds=replace(self.bounds, queue=self.bounds.queue // workers))
+
+    def __call__(self) -> Callable[..., Any]:
+        """Return the application, whose judges run on the loop that listens."""
+        _forget_the_dead(Path(os.environ[SHARED]))
+        with quiet():
+            judges = {name: open_judge(path, self.lm, self.where) for name, path in self.judges.items()}
+        service = Service(judges, self.bounds)
+        prepared(service)
+        dspy.configure(disable_history=True)
+        loop, ends = engine.adopt(), signal.getsignal(signal.SIGTERM)
+
+        def stop(number: int, frame: Any) -> None:
+            loop.call_soon_threadsafe(service.stop)
+            if callable(ends):
+                ends(number, frame)
+
+        signal.signal(signal.SIGTERM, stop)
+        return application(service, keys=self.keys, hosts=self.hosts, log=self.log)
+
+
+def _forget_the_dead(folder: Path) -> None:
+    """What a process that died had accepted waits no more; what it counted stays."""
+    for file in folder.glob("*.db"):
+        number = file.stem.rpartition("_")[2]
+        if number.isdigit() and not psutil.pid_exists(int(number)):
+            multiprocess.mark_process_dead(int(number), str(folder))  # type: ignore[no-untyped-call]
+
+
+def serve_many(worker: Worker, workers: int, listening: socket.socket, started: Callable[[], None]) -> None:
+    """Answer in several processes until SIGTERM or Ctrl-C. Raises OptionError, ArtifactError before any starts."""
+    share = worker.share(workers)
+    for path in share.judges.values():
+        artifact.build(artifact.read(path))
+    loop = "asyncio"
+    with suppress(ImportError):
+        import uvloop  # noqa: F401
+
+        loop = "uvloop"
+    with TemporaryDirectory(prefix="judgesmith-metrics-") as folder:
+        os.environ[SHARED] = folder
+        config = configured(share, share.bounds, factory=True, workers=workers, loop=loop)
+        config.timeout_worker_healthcheck = PATIENCE
+        own = {"target": uvicorn.Server(config).run} if "target" in inspect.signature(Multiprocess).parameters else {}
+        started()
+        Multiprocess(config, sockets=[listening], **own).run()
