@@ -281,7 +281,8 @@ def _summary(output: Output, rows: Rows, used: Usage) -> ScoreSummary:
     failed = table.filter(pc.field("judge_failure").is_valid()).slice(0, 1000)
     made = ScoreSummary(rows=table.num_rows, failed=table.num_rows - table["judge_failure"].null_count)
     made.scored, made.resumed = made.rows - made.failed, rows.done
-    for name, word in (("repaired", '"repaired": true'), ("suspicious", '"suspicious": "')):
+    words = {"repaired": '"repaired": true', "suspicious": '"suspicious": "', "partly": '"partly": {'}
+    for name, word in words.items():
         setattr(made, name, pc.sum(pc.match_substring(table["judge_verdict"], word)).as_py() or 0)
     made.calls, made.cached_calls = used.calls, used.cached
     made.prompt_tokens, made.completion_tokens = used.prompt_tokens, used.completion_tokens
