@@ -25,6 +25,7 @@ from ..models.transport import FILTERED, Message, Reply
 from . import answers
 from .answers import Read as Read
 from .forms import Blocks, Form, Line, number
+from .json_answers import unfenced
 
 Explain = Literal["before", "after", "none"]
 Reading = Literal["said", "expected"]
@@ -394,7 +395,7 @@ class TextLayout(Layout):
         return self.tokens
 
     def extract(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
-        text = answers.unfenced(reply.text)
+        text = unfenced(reply.text)
         return Read({self.field: text}, problem=None if text else "the answer is empty")
 
 

@@ -312,7 +312,10 @@ class RowScore(float, Enum):
         made._value_, made.metric, made.pair = score, metric, (example, prediction)
         return made
 
-    __repr__, __str__, __format__, __hash__ = float.__repr__, float.__repr__, float.__format__, float.__hash__
+    __repr__, __str__, __hash__ = float.__repr__, float.__repr__, float.__hash__
+
+    def __format__(self, form: str) -> str:
+        return format(float(self), form)
 
     def __bool__(self) -> bool:
         return float(self) >= self.metric.close
