@@ -2,11 +2,12 @@
 
 Single linkage is dangerous: where texts are made from templates, or where many documents got the same refusal, one text
 leads to the next until everything is one group and nothing can be held out. So rows that share a group, a document or
-both texts always stay together, while a source alone, or an output of more than a few words alone, puts no more than
-`SHARE` of all documents into one group. What would put more is no duplicate but a template or a stock answer ("I cannot
-answer this question"): of a template only equal texts are joined, a stock answer joins nothing, with a note. The same
-holds for rows whose two texts are both only nearly equal, where the file gives each a document of its own. Prompts
-need no such limit: a demonstration that is like the judged row is always left out (`programs.prompting.predict`).
+both texts always stay together, while a source alone, or an output of more than a few words alone, puts no more than a
+share of all documents into one group (`SHARE`, where none is stated). What would put more is no duplicate but a
+template or a stock answer ("I cannot answer this question"): of a template only equal texts are joined, a stock answer
+joins nothing, with a note. The same holds for rows whose two texts are both only nearly equal, where the file gives
+each a document of its own. Prompts need no such limit: a demonstration that is like the judged row is always left out
+(`programs.prompting.predict`).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from .records import Row
 
 Field = Literal["row", "source", "output"]
-#: What a text alone may put into one group: this share of all documents, and `LEAST` in any case.
+#: What a text alone may put into one group: this share of all documents by default, and `LEAST` in any case.
 SHARE, LEAST = 0.1, 3
 #: The fewest words of nearly equal texts that are not equal, since one may differ (`likeness.NEAR`).
 NEAR_WORDS = 8
@@ -74,16 +75,18 @@ class _Class:
 @dataclass(frozen=True)
 class Merged:
     """Groups without duplicates across them. groups: the name of each row's; links: the texts that joined documents;
-    left: texts that would have joined too much, with the number of rows that have them, largest first."""
+    left: texts that would have joined too much, with the number of rows that have them, largest first. share: of all
+    documents, which a text alone may join."""
 
     groups: tuple[str, ...]
     links: tuple[Link, ...] = ()
     left: tuple[tuple[Link, int], ...] = ()
+    share: float = SHARE
 
     def applied(self, rows: Sequence[Row]) -> tuple[Row, ...]:
         """The rows, in these groups."""
         return tuple(
-            row if row.group == group else replace(row, group=group)
+            row if row.group == group else replace(row, group=group, own_group=row.own_group or row.group)
             for row, group in zip(rows, self.groups, strict=True)
         )
 
@@ -104,9 +107,11 @@ class Merged:
             lines.append(
                 f"{origin}: {count} rows of many documents have {'the same' if link.equal else 'nearly the same'}"
                 f" {text} (first: {_pair(link, rows)}){more}; this was taken for a stock answer or a template, as more "
-                f"than {SHARE:.0%} of the documents have it, so that these rows may stand on both sides of a split, "
-                "though never in each other's prompt"
+                f"than {100 * self.share:g}% of the documents have it, so that these rows may stand on both sides of a "
+                "split, though never in each other's prompt"
             )
+        if lines:
+            lines[-1] += f"; the {len(rows)} rows are {len(set(self.groups))} groups"
         return lines
 
 
@@ -134,9 +139,10 @@ class _Groups:
             self.size[one] += self.size[other]
 
 
-def merge(rows: Sequence[Row]) -> Merged:
+def merge(rows: Sequence[Row], share: float = SHARE) -> Merged:
     """The groups of rows, joined wherever a document, a group or a text is shared; a joined group takes the name of its
-    first row's. The module says what a text alone may join."""
+    first row's. The module says what a text alone may join. share: of all documents, from which nearly equal texts are
+    a template."""
     groups = _Groups(len(rows))
     sources = _classes("source", [folded(row.source) for row in rows])
     outputs = _classes("output", [folded(row.output) for row in rows])
@@ -153,7 +159,7 @@ def merge(rows: Sequence[Row]) -> Merged:
         source = source_of[index] if index in source_of else folded(row.output).key
         if index in output_of:
             both[source, output_of[index]].append(index)
-    most = _most(len({groups.root(index) for index in range(len(rows))}))
+    most = _most(len({groups.root(index) for index in range(len(rows))}), share)
     apart: list[tuple[Link, int]] = []
     for members in both.values():
         one, *others = members
@@ -169,14 +175,14 @@ def merge(rows: Sequence[Row]) -> Merged:
     groups.size = [int(index in documents) for index in range(len(rows))]
     for index, row in enumerate(rows):
         groups.join(first_with.setdefault(("group", row.group), index), index)
-    joined, left = _join(groups, [*sources, *outputs], _most(len(documents)))
+    joined, left = _join(groups, [*sources, *outputs], _most(len(documents), share))
     names = tuple(rows[groups.root(i)].group for i in range(len(rows)))
-    return Merged(names, (*links, *joined), (*apart, *left))
+    return Merged(names, (*links, *joined), (*apart, *left), share)
 
 
-def _most(documents: int) -> int:
+def _most(documents: int, share: float) -> int:
     """How many documents a text may put into one group."""
-    return max(LEAST, int(SHARE * documents))
+    return max(LEAST, int(share * documents))
 
 
 def _is_stated(row: Row) -> bool:
@@ -217,9 +223,9 @@ class Shared:
     what: str
 
 
-def shared(rows: Sequence[Row], others: Sequence[Row]) -> list[Shared]:
+def shared(rows: Sequence[Row], others: Sequence[Row], share: float = SHARE) -> list[Shared]:
     """For each group of `merge` that rows of both sets are in, two of them, such as have a text in common first."""
-    groups = merge([*rows, *others]).groups
+    groups = merge([*rows, *others], share).groups
     members: dict[str, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
     for number, group in enumerate(groups):
         late = number >= len(rows)

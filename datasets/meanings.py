@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 from ..conversation import parsed
@@ -55,6 +56,79 @@ def likely_scores(records: Records, names: Sequence[str]) -> list[str]:
         elif marks.values:
             certain.append(name)
     return named or certain
+
+
+def nested_ratings(records: Records, names: Sequence[str]) -> list[str]:
+    """Columns of human ratings in lists and objects, such as `human_labels` of {"by": "a", "value": 5}, where each
+    has one reading."""
+    return [name for name in names if _of_people(name) and _is_nested(records, name)]
+
+
+def _of_people(name: str) -> bool:
+    words = words_of(name)
+    return bool(words & _NAMES["person"]) and not words & _NAMES["scorer"]
+
+
+def _is_nested(records: Records, name: str) -> bool:
+    """Whether the cells of a column are lists or objects of ratings, by its name or by their own."""
+    cells = [parsed(cell) for record in records if not unrated(cell := record.get(name))]
+    if not all(isinstance(cell, list | tuple | Mapping) for cell in cells):
+        return False
+    parts = [part for cell in cells for _, part in parts_of(cell) if not unrated(part)]
+    if any(isinstance(part, list | tuple | Mapping) for part in parts) or len(set(map(str, parts))) < 2:
+        return False
+    named = {word.removesuffix("s") for word in words_of(name)} & _SCORE_WORDS
+    marks = Marks.of(parts)
+    return bool(named or all(map(_says_rating, cells))) and all(map(marks.reads, map(folded, parts)))
+
+
+def _says_rating(cell: Any) -> bool:
+    """Whether every object in a cell names what is the rating in it."""
+    inside = cell.values() if isinstance(cell, Mapping) else cell
+    return one_rating(cell) is not None or all(one_rating(part) is not None for part in inside)
+
+
+def parts_of(value: Any) -> list[tuple[str, Any]]:
+    """The single ratings in one cell, each with its rater: of a list, of an object {rater: rating}, of objects with one
+    rating each, or the cell itself ("" for unnamed ones)."""
+    value = parsed(value)
+    if (single := one_rating(value)) is not None:
+        return [single]
+    if isinstance(value, Mapping):
+        return [(str(rater), _inside(part)[1]) for rater, part in value.items()]
+    return [_inside(part) for part in (value if isinstance(value, (list, tuple)) else [value])]
+
+
+def _inside(part: Any) -> tuple[str, Any]:
+    """The rater and the rating of a part of a cell; the part as it is where it is no object with one rating."""
+    held = one_rating(part)
+    if held is None and isinstance(part, Mapping):
+        beside = _NAMES["rater_in_object"] | _ABOUT
+        free = [name for name in part if not words_of(str(name)) & beside]
+        held = (_rater_in(part), part[free[0]]) if len(free) == 1 and _is_number(part[free[0]]) else None
+    return held or ("", part)
+
+
+def one_rating(value: Any) -> tuple[str, Any] | None:
+    """The rater and the rating of an object that says which of its values is the rating, and has no further number;
+    None for anything else."""
+    if not isinstance(value, Mapping):
+        return None
+    hits = [name for name in value if words_of(str(name)) & _NAMES["rating_in_object"] and not unrated(value[name])]
+    others = [name for name in value if name not in hits and not words_of(str(name)) & _ABOUT]
+    single = len(hits) == 1 and not isinstance(value[hits[0]], list | Mapping)
+    if not single or any(_is_number(value[name]) for name in others):
+        return None
+    return _rater_in(value), value[hits[0]]
+
+
+def _rater_in(value: Mapping[Any, Any]) -> str:
+    named = [value[name] for name in value if words_of(str(name)) & _NAMES["rater_in_object"]]
+    return str(named[0]) if named and isinstance(named[0], str | int) else ""
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def by_machine(name: str) -> bool:

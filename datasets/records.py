@@ -19,9 +19,9 @@ from ..conversation import parsed
 from ..errors import LabelsError, OptionError
 from ..rows import ROLES as TEXT_ROLES
 from ..rows import as_text, folded_name, is_missing, named_roles, source_key, texts
-from .duplicates import merge
+from .duplicates import SHARE, merge
 from .marks import NUMBER, Kind, Marks, named_scale, pointed, unrated
-from .meanings import by_machine, guessed, likely_scores, names_a_fault
+from .meanings import by_machine, guessed, likely_scores, names_a_fault, nested_ratings, parts_of
 
 OVERALL = "overall"
 #: Cells with ratings, each with its rater, "" where it is not named by the column.
@@ -56,7 +56,7 @@ class Row:
     so. `line` is the row's number in its file, from 1, a header not counted, `columns` its whole record. `doc_id` is
     equal for rows with the same input, `group` for rows that must stay on one side of a split. `suggested`: it was not
     drawn at random, but chosen by `suggest` to be labelled. `comments` is what people wrote of it by aspect, "" where
-    they named none.
+    they named none. `own_group` is the group of the file where duplicates gave it another.
     """
 
     id: str
@@ -74,6 +74,11 @@ class Row:
     suggested: bool = False
     columns: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     comments: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    own_group: str = field(default="", repr=False, compare=False)
+
+    def single(self, aspect: str) -> tuple[float, ...]:
+        """The single ratings of an aspect, or its score; none where it has no rating."""
+        return self.ratings.get(aspect) or ((self.scores[aspect],) if aspect in self.scores else ())
 
     def why(self, aspect: str) -> tuple[str, ...]:
         """People's reasons for the score of an aspect; all that they wrote where that is overall quality."""
@@ -119,7 +124,8 @@ class Labels:
     are the share of comparisons won, and mean something within a document only). `categories` names the categories,
     worst first, and `levels` are their scores; both are empty for scores and preferences. `account` has every
     row of the file, read or skipped. `origin` is the file's name without its folder, or "<table>". `warnings` are
-    sentences to show to the user."""
+    sentences to show to the user. `template_share` is the share of all documents from which nearly equal texts are a
+    template and no duplicates."""
 
     rows: tuple[Row, ...]
     aspect: str
@@ -131,6 +137,7 @@ class Labels:
     categories: tuple[str, ...] = ()
     levels: tuple[float, ...] = ()
     account: Account | None = field(default=None, repr=False, compare=False)
+    template_share: float = SHARE
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -178,8 +185,19 @@ class Labels:
     @cached_property
     def grouped(self) -> Labels:
         """The same rows in groups that share no document and no text (`duplicates`), worked out once."""
-        rows = merge_groups(self.rows)
+        rows = merge_groups(self.rows, self.template_share)
         return self if rows == self.rows else replace(self, rows=rows)
+
+    def regrouped(self, share: float) -> Labels:
+        """The same rows, the file's groups joined again: nearly equal texts of more than this share of all documents
+        are a template and no duplicates. The notes say what was joined, and what was kept apart."""
+        if share == self.template_share:
+            return self
+        rows = [replace(row, group=row.own_group or row.group) for row in self.rows]
+        before, merged = merge(rows, self.template_share).warnings(rows, self.origin), merge(rows, share)
+        kept = (note for note in self.warnings if note not in before)
+        notes = (*kept, *merged.warnings(rows, self.origin))
+        return replace(self, rows=merged.applied(rows), warnings=notes, template_share=share)
 
     def subset(self, indices: Iterable[int]) -> Labels:
         """These rows, in the order of `indices`, with everything else kept. Raises IndexError."""
@@ -195,19 +213,46 @@ class Labels:
         return digest.hexdigest()
 
 
-def merge_groups(rows: Sequence[Row]) -> tuple[Row, ...]:
+def merge_groups(rows: Sequence[Row], share: float = SHARE) -> tuple[Row, ...]:
     """Join the groups that share a document or a text, equal or nearly so, so that no split can part duplicates.
 
     A joined group takes the name of its first row's group. `duplicates` says when texts are the same, and how much a
     text alone may join. Merging again changes nothing.
     """
-    return merge(rows).applied(rows)
+    return merge(rows, share).applied(rows)
+
+
+def on_one_scale(labels: Labels, heldout: Labels) -> tuple[Labels, Labels]:
+    """Labels and held-out ones on one scale that holds the ratings of both, where one scale or both were inferred.
+
+    A stated scale is a bound: an inferred one gives way to it, and is never widened for ratings outside it. As they are
+    where both are stated, ratings lie outside, or the kinds differ.
+    """
+    if (labels.kind, labels.levels) != (heldout.kind, heldout.levels) or labels.scale == heldout.scale:
+        return labels, heldout
+    if labels.scale_given and heldout.scale_given:
+        return labels, heldout
+    stated = next((one.scale for one in (labels, heldout) if one.scale_given), None)
+    low, high = stated or labels.scale
+    values = np.array([value for one in (labels, heldout) for row in one.rows for value in row.single(one.aspect)])
+    if not (low <= values.min() and values.max() <= high):
+        if stated:
+            return labels, heldout
+        low, high = infer_scale(values, len(labels))
+    if labels.scale != (low, high):
+        theirs = heldout.scores
+        note = (
+            f"{labels.origin}: the scale is {low:g}..{high:g}, as held-out scores lie between {theirs.min():g} and "
+            f"{theirs.max():g}; pass --scale LOW HIGH if that is wrong"
+        )
+        labels = replace(labels, scale=(low, high), warnings=(*labels.warnings, note))
+    return labels, replace(heldout, scale=(low, high))
 
 
 def refuse_outliers(origin: str, column: str | None, rows: Sequence[Row], aspect: str) -> None:
     """Raises LabelsError where all ratings but one or two (of 50 or more rows: 2 %) are whole numbers up to 10, and
     these lie far above: a slip of the keyboard that would become the scale."""
-    values = sorted((value, row.line) for row in rows for value in row.ratings.get(aspect) or [row.scores[aspect]])
+    values = sorted((value, row.line) for row in rows for value in row.single(aspect))
     off = max(1, len(values) // 50)
     most = values[-off - 1][0] if len(values) > 2 * off + 5 else math.inf
     far = [(value, line) for value, line in values[-off:] if value > 2 * max(most, 1)]
@@ -296,7 +341,9 @@ class Columns:
         elif objects is None:
             aspects, objects = _score_columns(free, origin, aspect, scores_needed)
         further = {name: column for name in also if (column := _same(name, names)) is not None}
-        if not aspects and objects is None and not further and (likely := likely_scores(records, free)):
+        rated = bool(aspects or further) or objects is not None
+        likely = [] if rated else [*likely_scores(records, free), *nested_ratings(records, free)]
+        if likely:
             if len(likely) > 1 and scores_needed:
                 raise LabelsError(
                     f"{origin}: columns {' and '.join(map(repr, likely[:6]))} could each be the score; say which with "
@@ -453,6 +500,11 @@ def unusual(columns: Mapping[str, Any]) -> dict[str, Any]:
     return {role: name for role, name in columns.items() if not _says(role, name)}
 
 
+def columns_of(provenance: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns (role -> name) of the labels that a saved judge was compiled from."""
+    return dict((provenance.get("labels") or {}).get("columns") or {})
+
+
 def _says(role: str, name: Any) -> bool:
     return isinstance(name, str) and any(_plain(name) in tier for tier in ROLES[role])
 
@@ -525,15 +577,6 @@ def _score_columns(
     if overall is not None or raters:
         aspects.setdefault(OVERALL, (overall, raters))
     return aspects, objects
-
-
-def parts_of(value: Any) -> list[tuple[str, Any]]:
-    """The single ratings in one cell, each with its rater: of a list, of an object {rater: rating}, or the cell itself
-    ("" for unnamed ones)."""
-    value = parsed(value)
-    if isinstance(value, Mapping):
-        return [(str(rater), part) for rater, part in value.items()]
-    return [("", part) for part in (value if isinstance(value, (list, tuple)) else [value])]
 
 
 def read_ratings(value: Any, marks: Marks | None = None) -> list[tuple[str, float]]:

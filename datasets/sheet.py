@@ -21,7 +21,7 @@ from .duplicates import merge
 from .exports import recognised
 from .formats import Table
 from .marks import Kind, Marks, named_scale, reversed_scale, unrated
-from .meanings import names_a_fault, speaks_of_machine, text_like
+from .meanings import names_a_fault, one_rating, speaks_of_machine, text_like
 from .preferences import Pairs
 from .records import OVERALL, Account, Columns, Labels, Row, by_reason, infer_scale, refuse_outliers, remembered
 
@@ -427,7 +427,7 @@ class Sheet:
             f"{self.origin}, column {column!r}: the keys of its objects were taken as raters and averaged;"
             f" if they are aspects, pass --columns scores={column}"
             for column in columns
-            if any(isinstance(record.get(column), Mapping) for record in self.records)
+            if any(isinstance(cell := record.get(column), Mapping) and not one_rating(cell) for record in self.records)
         ]
 
     def _account(self, roles: Columns, aspect: str, scale_from: str | None) -> Account:

@@ -113,14 +113,15 @@ def group_folds(labels: Labels, *, k: int = 5, seed: int = 0) -> list[Split]:
 
 
 def assert_disjoint(train: Labels, heldout: Labels) -> None:
-    """Raise LeakError, with an example, if the two share a group, or a text by the rule of `duplicates`."""
+    """Raise LeakError, with an example, if the two share a group, or a text by the rule of `duplicates`. What a
+    template is say the training rows."""
     names = sorted(set(train.groups) & set(heldout.groups))
     if names:
         raise LeakError(
             f"group {names[0]!r} is in both the training and the held-out rows ({len(names)} shared in all);"
             " split with holdout_split or group_folds, which keep groups whole"
         )
-    met = shared(train.rows, heldout.rows)
+    met = shared(train.rows, heldout.rows, train.template_share)
     if met:
         one, other = train.rows[met[0].one], heldout.rows[met[0].other]
         raise LeakError(

@@ -18,6 +18,7 @@ from pydantic import AfterValidator
 from ..agreement.correlation import Level
 from ..agreement.objectives import Objective, chosen_objective, objectives
 from ..agreement.resampling import FEWEST_SYSTEMS
+from ..datasets.duplicates import SHARE
 from ..datasets.records import Labels
 from ..datasets.splits import Split, assert_disjoint, group_folds, holdout_split
 from ..errors import BudgetError, LabelsError, OptionError
@@ -80,6 +81,14 @@ class CompileOptions(Options):
         None,
         "Instead of a held-out share: the number of folds of whole documents for cross-validation; the judge itself is "
         "compiled from all rows. none: 4 folds with fewer than 30 labels.",
+    )
+    template_share: float = option(
+        SHARE,
+        "Nearly equal texts of more than this share of all documents are a template and no duplicates: their rows may "
+        "stand on both sides of a split.",
+        gt=0,
+        le=1,
+        added=True,
     )
     cost_of_missed_fail: float = option(
         1.0,
@@ -146,7 +155,7 @@ class Compiler:
         options = options or CompileOptions()
         o = self.options = read_options(type(options), dict(options) | given, "compile")
         self.search = CorrelationRandomSearch() if search == "default" else search or NoSearch()
-        self.heldout = heldout if isinstance(heldout, Labels) else None
+        self.heldout = heldout.regrouped(o.template_share) if isinstance(heldout, Labels) else None
         self.inference = inference or TaskInference(batches=o.batches, batch_size=o.batch_size, keep=o.keep)
         self.teacher, self.progress, self.outcome = teacher, progress or Silent(), None
         if teacher is not None and not self.search.uses_teacher:
@@ -155,6 +164,7 @@ class Compiler:
     def run(self, judge: Judge, labels: Labels, lm: LanguageModel) -> tuple[Judge, CompileReport]:
         """The compiled judge and its report: rows are split, a judge is fitted to each side that is learnt from and
         measured on the other, and what came out is written up."""
+        labels = labels.regrouped(self.options.template_share)
         self.refuse(judge, labels, lm)
         plan = self.plan(judge, labels, lm)
         splits, budget, meter = plan.parts.splits, Budget(self.options.max_calls, self.options.max_cost), lm.meter
@@ -220,7 +230,7 @@ class Compiler:
     def splits(self, labels: Labels) -> Parts:
         """The one split, or the folds: as many as asked for, else where there are too few rows for a split. Raises
         OptionError for folds that cannot be."""
-        folds, seed = self.options.cv, self.options.seed
+        folds, seed, labels = self.options.cv, self.options.seed, labels.regrouped(self.options.template_share)
         if folds is not None:
             groups = len(set(labels.groups))
             if self.heldout is not None:

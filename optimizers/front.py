@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..datasets.loading import read_labels
-from ..datasets.records import Labels
+from ..datasets.records import Labels, on_one_scale
 from ..programs.judge import Judge
 from ..programs.models.lm import NO_MODEL, Connection, LanguageModel, Sampling, language_model
 from ..programs.progress import Progress, watching
@@ -36,9 +36,10 @@ def compile(
     optimizers` lists them); by default zero-shot for a judge that weighs readings, random search for others. teacher: a
     model that writes what a search has written. options: those of `CompileOptions` by their names (level, by default
     pooled and of preferences sample, and seed hold for the optimizer, too, whatever its own); heldout may also be other
-    labels to hold out, budget=Budget(…) stands for max_calls and max_cost, and inference=TaskInference(…) for how the
-    task is inferred. progress: a bar (True), nothing (False) or a watcher (`Progress`); None: a bar in a notebook and
-    where stderr is a terminal, elsewhere lines in the log. The same seed, labels and cache give the same judge.
+    labels to hold out, whose scores widen a scale that was inferred of both, and not a stated one. budget=Budget(…)
+    stands for max_calls and max_cost, and inference=TaskInference(…) for how the task is inferred. progress: a bar
+    (True), nothing (False) or a watcher (`Progress`); None: a bar in a notebook and where stderr is a terminal,
+    elsewhere lines in the log. The same seed, labels and cache give the same judge.
 
     Returns the compiled judge; its `report` (CompileReport) says how far it agrees with people, its `provenance` goes
     into the artifact. Raises LabelsError, LeakError, ModelError, BudgetError, OptionError.
@@ -50,6 +51,8 @@ def compile(
     written_by = None if teacher is None else language_model(teacher, connection=connection)
 
     labels = labels if isinstance(labels, Labels) else read_labels(labels)
+    if isinstance(options.get("heldout"), Labels):
+        labels, options["heldout"] = on_one_scale(labels, options["heldout"])
     search = optimizer or default_optimizer(type(judge))
     search = build_optimizer(search) if isinstance(search, str) else search
     with watching(progress, "compiling") as watcher:

@@ -103,3 +103,53 @@ def test_a_scale_that_was_inferred_is_widened_by_held_out_rows(tmp_path: Path) -
     assert "the scale is -25..0, as held-out scores lie between -25 and -6" in " ".join(done.output.split())
     refused = run(*call, "--scale", "-16", "0")
     assert refused.exit_code != 0 and "-25 is outside -16..0" in str(refused.exception or refused.output)
+
+
+def test_a_scale_that_was_inferred_is_widened_in_python_too() -> None:
+    def read(first: int, seed: int = 0, **how: Any) -> js.Labels:
+        made = [row | {"Note": first + n % 17} for n, row in enumerate(rows(seed=seed))]
+        return js.read_labels(made, columns=OWN, **how)
+
+    labels, held = read(-16), read(-25, seed=2)
+    judge = js.compile(js.ReadingsJudge(signals=["gpt4"]), labels, heldout=held, seed=0)
+    assert (judge.scale.low, judge.scale.high) == (-25, 0)
+    assert any("the scale is -25..0" in note for note in judge.report.notes)
+    stated = read(-16, scale=(-16, 0))
+    with pytest.raises(js.OptionError, match="read both with the same scale"):
+        js.compile(js.ReadingsJudge(signals=["gpt4"]), stated, heldout=held, seed=0)
+    inside = js.compile(js.ReadingsJudge(signals=["gpt4"]), read(-30, scale=(-30, 0)), heldout=held, seed=0)
+    assert (inside.scale.low, inside.scale.high) == (-30, 0)
+
+
+def test_a_template_s_share_is_an_option_of_compiling(tmp_path: Path) -> None:
+    asked = "Please tell me what you know about topic number {} in our manual"
+    reply = "We do not know anything about topic number {}, so please ask again later."
+    made = [row | {"doc_id": f"d{n}"} for n, row in enumerate(rows(40))]
+    made = [
+        row | {"Frage": asked.format(n), "Antwort": reply.format(n)} if n < 4 else row for n, row in enumerate(made)
+    ]
+    labels = write(tmp_path / "labels.jsonl", made)
+    call = (
+        "compile",
+        labels,
+        *NAMED,
+        "--signal",
+        "gpt4",
+        "--scale",
+        "-6",
+        "6",
+        "-o",
+        tmp_path / "judge.json",
+        "--json",
+    )
+    for more, groups in (((), 37), (("--template-share", 0.02), 40)):
+        done = run(*call, *more)
+        assert done.exit_code == 0, done.output
+        notes = " ".join(json.loads(done.stdout)["notes"])
+        assert f"the 40 rows are {groups} groups" in notes, notes
+    judge = js.ReadingsJudge(signals=["gpt4"])
+    read = js.read_labels(made, columns=OWN, scale=(-6, 6))
+    compiled = js.compile(judge, read, template_share=0.02, seed=0)
+    assert any("the 40 rows are 40 groups" in note for note in compiled.report.notes)
+    with pytest.raises(js.OptionError, match="template_share"):
+        js.compile(judge, read, template_share=0)

@@ -13,7 +13,7 @@ from tables import cases
 
 from judgesmith.datasets import Labels, Row, assert_disjoint, group_folds
 from judgesmith.datasets.duplicates import SHARE, merge, near_pairs
-from judgesmith.datasets.loading import iter_rows
+from judgesmith.datasets.loading import iter_rows, read_labels
 from judgesmith.errors import LeakError
 from judgesmith.likeness import NEAR, alike, folded, same_output, same_row
 
@@ -221,3 +221,25 @@ class TestTemplatedReplies:
             *(row(100 + n, a, b) for n, (a, b) in enumerate(zip(texts(60, 12, 1), texts(60, 12, 2), strict=True))),
         ]
         assert Counter(merge(rows).groups).most_common(1)[0][1] == 8
+
+    @pytest.mark.parametrize("stated", [True, False])
+    def test_another_share_is_told_from_the_same_labels(self, stated: bool) -> None:
+        rows = self.rows(stated=stated)
+        records = [
+            {"id": r.id, "source": r.source, "output": r.output, "score": r.scores["overall"]}
+            | ({"doc_id": r.doc_id} if stated else {})
+            for r in rows
+        ]
+        labels = read_labels(records)
+        assert labels.regrouped(SHARE) is labels
+        for share, groups in ((0.5, 31), (SHARE, 60 if stated else 31), (0.02, 60 if stated else 31)):
+            again = labels.regrouped(share)
+            assert len(set(again.groups)) == groups and again.template_share == share
+            notes = [note for note in again.warnings if "split" in note]
+            assert notes and f"the 60 rows are {groups} groups" in notes[-1], again.warnings
+            assert f"more than {100 * share:g}% of the documents" in notes[-1]
+            assert again.regrouped(SHARE) == labels and again.grouped is again
+            for split in group_folds(again, k=4):
+                assert split.train.template_share == share
+                assert_disjoint(split.train, split.heldout)
+        assert len(set(labels.regrouped(1).groups)) == 1

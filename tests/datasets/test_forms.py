@@ -328,3 +328,60 @@ def test_a_refusal_is_what_the_assistant_says(said: dict[str, Any]) -> None:
         turn = json.loads(json.dumps({"role": "assistant", **said}).replace("{}.", f"{thing}."))
         table.append({"messages": [{"role": "user", "content": source}, turn], "score": score})
     assert [row.output for row in read_labels(table).rows] == [f"I cannot help with {thing}." for thing in THINGS]
+
+
+def _nested(name: str, cell: Any) -> list[dict[str, Any]]:
+    """Rows with a machine's score, and people's ratings in an object or list. cell: by the rating."""
+    return [
+        {
+            "prompt": f"Question {n}",
+            "response": f"w{n} w{n * 7} w{n * 13}",
+            "llm_rating": 5 - n % 5,
+            name: cell(n % 5 + 1),
+        }
+        for n in range(12)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "cell", "raters"),
+    [
+        ("human_labels", lambda v: [{"by": "a", "value": v}], ("a",)),
+        ("human_labels", lambda v: [{"by": "a", "value": v}, {"by": "b", "value": v}], ("a", "b")),
+        ("human_scores", lambda v: [v, v], ()),
+        ("reviewer_ratings", lambda v: {"a": {"v": v}}, ("a",)),
+        ("reviewer_ratings", lambda v: {"a": v, "b": v}, ("a", "b")),
+        ("annotators", lambda v: [{"name": "x", "score": v, "comment": "so so", "worker_id": 17}], ("x",)),
+        ("human", lambda v: json.dumps({"rating": v, "annotator": "x", "timestamp": 1730000000}), ("x",)),
+        ("expert_grades", lambda v: [{"name": "x", "fluency": v}], ("x",)),
+    ],
+)
+def test_peoples_nested_ratings_beside_a_machine_s_are_read(name: str, cell: Any, raters: tuple[str, ...]) -> None:
+    labels = read_labels(_nested(name, cell))
+    assert labels.scores.tolist() == [n % 5 + 1 for n in range(12)]
+    assert labels.rows[0].raters.get("overall", ()) == raters
+    assert not any("machine" in note for note in labels.warnings)
+    assert [row.scores for row, _ in iter_rows(_nested(name, cell))] == [row.scores for row in labels.rows]
+
+
+@pytest.mark.parametrize(
+    ("name", "cell"),
+    [
+        ("human_labels", lambda v: [{"by": "a", "value": v, "confidence": 0.5}]),
+        ("human_labels", lambda v: [{"by": "a", "fluency": v, "coherence": 3}]),
+        ("human_labels", lambda v: [{"text": "a word", "offset": v}]),
+        ("annotators", lambda v: [{"name": "x", "age": v}]),
+        ("reviewer_ratings", lambda v: {"fluency": {"a": v, "b": v}}),
+        ("llm_labels", lambda v: [{"by": "gpt", "value": v}]),
+        ("human_vs_llm_ratings", lambda v: [{"by": "a", "value": v}]),
+    ],
+)
+def test_nested_ratings_without_one_reading_are_not_guessed(name: str, cell: Any) -> None:
+    with pytest.raises(LabelsError, match="no column with scores of people"):
+        read_labels(_nested(name, cell))
+
+
+def test_two_columns_of_people_are_asked_about() -> None:
+    rows = [row | {"expert_scores": [3 - len(row["prompt"]) % 2]} for row in _nested("human_labels", lambda v: [v])]
+    with pytest.raises(LabelsError, match="'human_labels' and 'expert_scores' could each be the score"):
+        read_labels(rows)

@@ -124,7 +124,7 @@ class TestFormats:
         assert labels.groups == ["d0", "d1", "d2", "d3", "d1", "d5", "d6", "d7"]
         assert labels.warnings == (
             "<table>: near-duplicates (1 equal row; case, white space, Unicode and punctuation are ignored; first:"
-            " rows 2 and 5); they stay on one side of every split",
+            " rows 2 and 5); they stay on one side of every split; the 8 rows are 7 groups",
             "<table>: rows 2 and 5 hold the same texts and have opposite ratings, 2 and 5; correct one, or let a third"
             " person decide",
         )

@@ -9,11 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
 from ..datasets.loading import FEWEST, read_labels
 from ..datasets.marks import Kind
-from ..datasets.records import Labels, infer_scale
+from ..datasets.records import Labels, on_one_scale
 from ..errors import LabelsError, OptionError
 from ..optimizers.compiling import NO_TEACHER, CompileOptions, Compiler, default_optimizer, level_for
 from ..optimizers.registry import build_optimizer, optimizers
@@ -241,23 +239,14 @@ class CompileRun:
             columns=column_roles(self.columns),
             kind=self.run.kind,
             categories=self.run.categories,
-        )
+        ).regrouped(self.run.template_share)
         return self._widened(self._forgetting(labels) if self.run.forget else labels)
 
     def _widened(self, labels: Labels) -> Labels:
         """The labels on a scale that holds the held-out ones, too, where it was inferred."""
         if labels.scale_given or self.heldout_file is None:
             return labels
-        values = self._of_heldout(labels, None).scores
-        low, high = labels.scale
-        if low <= values.min() and values.max() <= high:
-            return labels
-        low, high = infer_scale(np.concatenate([labels.scores, values]), len(labels))
-        note = (
-            f"{labels.origin}: the scale is {low:g}..{high:g}, as held-out scores lie between {values.min():g} and "
-            f"{values.max():g}; pass --scale LOW HIGH if that is wrong"
-        )
-        return replace(labels, scale=(low, high), warnings=(*labels.warnings, note))
+        return on_one_scale(labels, self._of_heldout(labels, None))[0]
 
     def _forgetting(self, labels: Labels) -> Labels:
         if labels.kind == "preference":  # an output may stand in several comparisons, which its row has as ratings
@@ -304,7 +293,7 @@ class CompileRun:
             columns=column_roles(self.columns),
             kind=self.run.kind,
             categories=self.run.categories,
-        )
+        ).regrouped(self.run.template_share)
 
     def _heldout(self, labels: Labels) -> Labels | None:
         if self.heldout_file is None:
