@@ -10,8 +10,8 @@ import dspy
 import pandas as pd
 import pytest
 
-from judgesmith.datasets import iter_rows
-from judgesmith.errors import OptionError
+from judgesmith.datasets import iter_rows, read_labels
+from judgesmith.errors import LabelsError, OptionError
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.rows import read_texts, roles_of, source_key
@@ -133,3 +133,38 @@ def test_many_names_are_each_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> 
     names = (*(f"k{i}" for i in range(3000)), "Output", "prompt")
     assert dict(roles_of(names)) == {"output": "Output", "source": "prompt"}
     assert len(folded) <= len(names) + 2
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"messages": "x"},
+        {"messages": "x", "output": "y"},
+        {"messages": 5},
+        {"messages": ["a", "b"]},
+        {"messages": [{"role": 1, "content": "x"}]},
+        {"conversation": [{"role": 1, "content": "x"}], "output": "y"},
+        {"chat": '[{"role": null, "content": "x"}]'},
+    ],
+)
+def test_messages_without_turns_are_refused_everywhere(record: dict[str, Any]) -> None:
+    with pytest.raises(OptionError, match="has no turns"):
+        Item.of(record)
+    with pytest.raises(LabelsError, match=r"row 1, column .* has no turns"):
+        list(iter_rows([record]))
+    with pytest.raises(LabelsError, match=r"row 1, column .* has no turns"):
+        read_labels([record | {"score": n % 5} for n in range(9)])
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"messages": [], "output": "y"},
+        {"messages": None, "output": "y"},
+        {"messages": "User: Where?\nAssistant: In Rome."},
+        {"conversation": "Kunde: Wo?\nBeraterin: In Rom."},
+        {"dialog": ["Where?", "In Rome."]},
+    ],
+)
+def test_what_may_be_a_conversation_is_read_as_before(record: dict[str, Any]) -> None:
+    assert Item.of(record).output

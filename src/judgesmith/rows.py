@@ -20,7 +20,7 @@ from importlib.resources import files
 from numbers import Number
 from typing import Any
 
-from .conversation import judged, parsed, passages, rendered
+from .conversation import judged, parsed, passages, rendered, trajectory
 from .errors import OptionError
 from .trajectories.value import marked, unmarked
 
@@ -157,6 +157,8 @@ def texts(record: Mapping[str, Any], roles: Mapping[str, str]) -> Texts:
             raise OptionError(f"column {roles['turn']!r}: {error}") from None
     if not is_missing(cells.get("messages")):
         chat = judged(cells["messages"], answer=output)
+        if chat is None:
+            _refuse_no_turns(roles["messages"], cells["messages"])
         before = chat.before if chat is not None else as_text(cells["messages"]) if output is not None else ""
         if output is None:
             output = chat.output if chat is not None else as_text(cells["messages"])
@@ -170,6 +172,20 @@ def texts(record: Mapping[str, Any], roles: Mapping[str, str]) -> Texts:
     # A group that was made from the source says no more than the source does.
     derived = group is not None and group == source_key(source or output or "")
     return Texts(output, source or "", context, reference, None if derived else group)
+
+
+def _refuse_no_turns(column: str, cell: Any) -> None:
+    """Raise OptionError for messages that are none: of that name without turns, or with roles that cannot be read."""
+    held = parsed(cell)
+    several = held if isinstance(held, (list, tuple)) else [held]
+    roles = any(isinstance(one, Mapping) and "role" in one for one in several)
+    named = folded_name(column) == "messages" and len(several) > 0
+    if roles or (named and not trajectory(held).turns):
+        shown = as_text(cell) or ""
+        raise OptionError(
+            f"column {column!r} has no turns: {shown[:60]}; write a list of objects with a role, such as "
+            '"user" or "assistant", and its content'
+        )
 
 
 def _has_text(cell: Any) -> bool:

@@ -142,3 +142,58 @@ def test_spans_need_a_tracer_and_stand_before_the_gate(monkeypatch: pytest.Monke
     assert made.inner is app and made.how == {"excluded_urls": UNTRACED, "exclude_spans": ["receive", "send"]}
     monkeypatch.setitem(sys.modules, "opentelemetry.instrumentation.asgi", None)
     assert traced(app) is app
+
+
+OWN = {"output": "Antwort", "source": "Frage", "score": "Note", "id": "id", "messages": "Verlauf"}
+
+
+def test_a_judge_s_own_names_are_understood_and_documented(asking: Any, judge_file: Any, server: Any) -> None:
+    judge = js.load(judge_file, api_base=server.base)
+    judge.provenance |= {"labels": {"columns": OWN}}
+    judge.save(judge_file)
+    own, turns = {"Frage": "s", "Antwort": "r001", "id": 3}, [{"role": "assistant", "content": "r2"}]
+
+    async def ask(http: httpx.AsyncClient) -> None:
+        document = (await http.get("/openapi.json")).json()
+        assert document == (await http.get("/openapi.json")).json()
+        asked = document["paths"]["/v1/score"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+        schema = jsonschema.Draft202012Validator({**asked, "components": document["components"]})
+        for row, status in (
+            (own, 200),
+            ({"Verlauf": turns}, 200),
+            (ROW, 200),
+            (own | {"judge": "judge"}, 200),
+            ({"Antwort": "r001", "output": "r002"}, 422),
+            (own | {"Note": 3}, 422),
+            ({"Frage": "s"}, 422),
+        ):
+            answer = await http.post("/v1/score", json=row)
+            assert answer.status_code == status, (row, answer.text)
+            assert schema.is_valid(row) == (status == 200) or "output" in row, row
+            many = await http.post("/v1/score/many", json={"rows": [row]})
+            assert many.status_code == (422 if "judge" in row else status), (row, many.text)
+        same = [(await http.post("/v1/score", json=row)).json() for row in (own, ROW | {"id": 3})]
+        assert same[0]["score"] == same[1]["score"] and same[0]["id"] == 3
+        assert (await http.post("/v1/score", json=own | {"judge": "other"})).status_code == 404
+
+    asking(ask)
+
+
+@pytest.mark.parametrize(
+    ("sent", "why"),
+    [
+        (b'{"output": "x", "id": true}', "an id is a text or a whole number, not true"),
+        (b'{"messages": "x"}', "column 'messages' has no turns: x"),
+        (b'{"messages": [{"role": 1, "content": "x"}]}', "column 'messages' has no turns"),
+        (b'{"chat": [{"role": 1, "content": "x"}]}', "column 'chat' has no turns"),
+        (b'{"output": "\\ud800"}', "malformed JSON"),
+        (b'{"output": ', "malformed JSON"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_for_one_and_for_many(asking: Any, sent: bytes, why: str) -> None:
+    async def ask(http: httpx.AsyncClient) -> None:
+        for path, body in (("/v1/score", sent), ("/v1/score/many", b'{"rows": [' + sent + b"]}")):
+            answer = await http.post(path, content=body, headers=JSON)
+            assert answer.status_code == 422 and why in answer.json()["error"]["message"], (path, answer.text)
+
+    asking(ask)

@@ -193,7 +193,7 @@ def test_long_bodies_are_read_and_looked_at_in_a_thread(asking: Any, monkeypatch
             await http.post("/v1/score/many", json={"rows": [rows]})
 
     asking(ask)
-    assert apart.count("model_validate_json") == 2
+    assert apart.count("read") == 2
     assert apart.count("guarded") == 2
 
 

@@ -156,7 +156,7 @@ def _items(outputs: Any, judge: Judge) -> Iterator[Item]:
     """Texts or rows as items; rows by the columns that the judge was compiled from, where they have these."""
     from ..datasets.formats import is_table, open_table, table_records
     from ..datasets.loading import iter_rows
-    from ..datasets.records import ROLES, unusual
+    from ..datasets.records import ROLES, columns_of, unusual
     from ..programs.judge import rows_of
     from ..signatures.values import Item
 
@@ -166,8 +166,9 @@ def _items(outputs: Any, judge: Judge) -> Iterator[Item]:
     else:
         rows = outputs if is_table(outputs) else list(outputs)
         names = next(table_records(rows), {}) if is_table(rows) or all(isinstance(r, Mapping) for r in rows) else {}
-    known = (judge.provenance.get("labels") or {}).get("columns") or {}
-    roles = unusual({role: name for role, name in known.items() if name in names and role in ROLES})
+    roles = unusual(
+        {role: name for role, name in columns_of(judge.provenance).items() if name in names and role in ROLES}
+    )
     if roles or isinstance(rows, Path):
         yield from (Item.of(row) for row, _ in iter_rows(rows, columns=roles))
     else:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..datasets.records import ROLES, Columns
+from ..datasets.records import ROLES, Columns, columns_of
 from ..errors import ArtifactError, LabelsError, OptionError
 from ..optimizers.examples import numbers_of
 from ..programs import artifact
@@ -131,8 +131,8 @@ class BatchScorer:
 
     def roles(self, names: Sequence[str]) -> dict[str, str]:
         """Return role -> column, as the judge's labels had them, where these are there, and as they were chosen."""
-        labels = json.loads(self.content)["provenance"].get("labels") or {}
-        known = {role: name for role, name in (labels.get("columns") or {}).items() if role in ROLES and name in names}
+        columns = columns_of(json.loads(self.content)["provenance"])
+        known = {role: name for role, name in columns.items() if role in ROLES and name in names}
         return known | dict(self.columns)
 
 

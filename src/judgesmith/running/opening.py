@@ -16,7 +16,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from ..datasets.benchmarks.registry import PREFIX
 from ..datasets.formats import open_table
 from ..datasets.loading import aspects_of_mean
-from ..datasets.records import OVERALL, ROLES
+from ..datasets.records import OVERALL, ROLES, columns_of
 from ..errors import JudgesmithError, OptionError
 from ..programs import artifact
 from ..programs.atomic import write_whole
@@ -98,7 +98,7 @@ def roles_for(path: Path, given: Mapping[str, Any] | None, *judges: Path) -> dic
     has them. Raises ArtifactError for a file that is no judge."""
     known: dict[str, Any] = {}
     for judge in judges:
-        known |= (artifact.read(judge).provenance.get("labels") or {}).get("columns") or {}
+        known |= columns_of(artifact.read(judge).provenance)
     names = next(open_table(path).records, {}) if known else {}
     return {role: name for role, name in known.items() if name in names and role in ROLES} | dict(given or {})
 

@@ -59,6 +59,8 @@ def application(
         # Newer versions trace by themselves: what passes the gate alone, and with words of requests in their logs.
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
+    for served in service.judges.values():
+        app.roles |= served.roles
     _routes_of_state(app, service)
     _routes_of_scores(app, service)
 

@@ -12,6 +12,7 @@ from ..errors import MissingExtraError, OptionError
 class Serve(Command, Reach):
     """Answer POST /v1/score {"source", "output"} with the verdict of a saved judge.
 
+    A row may use the names that its texts had in the judge's labels, such as those of `compile --columns`.
     POST /v1/score/many streams a line a row; GET /v1/judges, /healthz, /readyz, /metrics (Prometheus), /openapi.json.
     Requests need `Authorization: Bearer KEY`, with a key of JUDGESMITH_API_KEY (or several, with commas between), or
     else one that is made and printed at each start; a server for other machines needs the former. /healthz and /readyz

@@ -113,7 +113,14 @@ class AnyLine(RootModel[Line | Lost]):
 
 
 class Documented(FastAPI):
-    """An application whose lines of JSON are documented as such."""
+    """An application whose lines of JSON are documented as such, and the names of rows' texts in its judges' labels.
+
+    roles: by these names.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.roles: dict[str, str] = {}
 
     def openapi(self) -> dict[str, Any]:
         """The document of the application, made once."""
@@ -122,6 +129,8 @@ class Documented(FastAPI):
             content = answer.get("content", {})
             if NDJSON in content:
                 content[NDJSON] |= content.pop("application/json", {})
+        for name in ("RowIn", "ScoreIn"):
+            _name_roles(document["components"]["schemas"][name], self.roles)
         return document
 
 
@@ -149,6 +158,16 @@ def refusals(*but: int) -> dict[int | str, dict[str, Any]]:
 
 #: What no request that only reads can get.
 OF_BODIES = (404, 408, 409, 413, 415, 422, 429, 503, 504)
+
+
+def _name_roles(schema: dict[str, Any], roles: Mapping[str, str]) -> None:
+    """Let a row's schema say which names are understood since the labels of a judge had them."""
+    for name, role in roles.items():
+        described = {"description": f"`{role}`, as the labels of a judge of this server call it."}
+        alone = {"required": [name]}
+        schema["properties"].setdefault(name, described)
+        if role in ("output", "messages") and alone not in schema["anyOf"]:
+            schema["anyOf"].append(alone)
 
 
 def by_any_name(schema: dict[str, Any]) -> None:

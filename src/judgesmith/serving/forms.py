@@ -6,18 +6,25 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import from_json
 
 from ..errors import OptionError
 from ..rows import roles_of, texts
 from ..signatures.values import Item
 from .documented import by_any_name
-from .service import Refused
+from .service import Refused, Service
 
 #: Fields of a row at most, known ones or not.
 MOST_FIELDS = 256
 #: What every JSON library can write.
 Number = Annotated[int, Field(ge=-(2**63), lt=2**63)]
+
+
+def _no_truth(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError(f"an id is a text or a whole number, not {str(value).lower()}")
+    return value
 
 
 class RowIn(BaseModel):
@@ -31,7 +38,9 @@ class RowIn(BaseModel):
     context: str | None = None
     reference: str | None = None
     group: str | None = Field(None, description="The document: demonstrations of the same one are left out.")
-    id: str | Number | None = Field(None, description="Comes back with the verdict.")
+    id: Annotated[str | Number | None, BeforeValidator(_no_truth)] = Field(
+        None, description="Comes back with the verdict."
+    )
     columns: dict[str, float | str | None] = Field({}, description="Numbers that a judge with signals weighs, by name.")
 
     @model_validator(mode="before")
@@ -73,6 +82,29 @@ class ManyIn(BaseModel):
 
     rows: list[RowIn]
     judge: str | None = None
+
+
+def read_body(content: bytes, service: Service) -> Any:
+    """The JSON of a request, in its rows the names that the judge's labels had as the roles that they stand for. Raises
+    Refused."""
+    try:
+        body = from_json(content)
+    except ValueError as problem:
+        raise Refused(422, "invalid", f"the body: malformed JSON: {problem}"[:400]) from None
+    if not isinstance(body, dict) or not isinstance(judge := body.get("judge"), str | None):
+        return body
+    roles = service.find(judge).roles
+    if isinstance(body.get("rows"), list):
+        return body | {"rows": [_by_role(row, roles) for row in body["rows"]]}
+    return _by_role(body, roles)
+
+
+def _by_role(row: Any, roles: Mapping[str, str]) -> Any:
+    """A row with its roles as names. A role that stands in it as such needs no other name."""
+    if not isinstance(row, dict):
+        return row
+    other = {name: role for name, role in roles.items() if role not in row}
+    return {other.get(name, name): value for name, value in row.items()}
 
 
 def unreadable(problem: RequestValidationError | ValidationError) -> Refused:

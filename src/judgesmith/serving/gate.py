@@ -17,7 +17,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ValidationError
 
 from ..running.origin import LOOPBACK, foreign
-from .forms import ManyIn, ScoreIn, unreadable
+from .forms import ManyIn, ScoreIn, read_body, unreadable
 from .reasons import debugging
 from .service import Refused, Service
 
@@ -138,12 +138,12 @@ class Gate:
             raise Refused(401, "key", "send the key as `Authorization: Bearer KEY`")
 
     async def _many(self, scope: Scope, receive: Receive, send: Send) -> None:
-        rows = await _read(ManyIn, receive)
+        rows = await _read(ManyIn, receive, self.service)
         if rows is not None:
             await (await self.many(rows, scope))(scope, receive, send)
 
     async def _score(self, scope: Scope, receive: Receive, send: Send) -> None:
-        row = await _read(ScoreIn, receive)
+        row = await _read(ScoreIn, receive, self.service)
         if row is None:
             return
         # A client that has gone makes room for others.
@@ -174,7 +174,7 @@ class Gate:
 Form = TypeVar("Form", bound=BaseModel)
 
 
-async def _read(form: type[Form], receive: Receive) -> Form | None:
+async def _read(form: type[Form], receive: Receive, service: Service) -> Form | None:
     """A request's body; None where the client has hung up. Raises Refused."""
     body, more = bytearray(), True
     while more:
@@ -183,10 +183,12 @@ async def _read(form: type[Form], receive: Receive) -> Form | None:
             return None
         body += message.get("body", b"")
         more = message.get("more_body", False)
+
+    def read() -> Form:
+        return form.model_validate(read_body(bytes(body), service))
+
     try:
-        if len(body) < LONG:
-            return form.model_validate_json(bytes(body))
-        return await asyncio.to_thread(form.model_validate_json, bytes(body))
+        return read() if len(body) < LONG else await asyncio.to_thread(read)
     except ValidationError as problem:
         raise unreadable(problem) from None
 

@@ -9,11 +9,13 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..datasets.records import columns_of, unusual
 from ..errors import JudgesmithError, ModelError, OptionError
 from ..programs.artifact import fingerprint
 from ..programs.judge import Judge
 from ..programs.models import engine
 from ..programs.models.lm import LanguageModel
+from ..rows import ROLES
 from ..signatures.values import Item, Verdict
 from .metrics import Metrics
 from .reasons import brief
@@ -47,17 +49,21 @@ class Refused(JudgesmithError):
 
 @dataclass(slots=True)
 class Served:
-    """A judge with its name, fingerprint and model. problem: why it cannot judge at the moment."""
+    """A judge with its name, fingerprint and model. roles: of texts, by the names of their own that its labels had for
+    them. problem: why it cannot judge at the moment."""
 
     name: str
     judge: Judge
     lm: LanguageModel
     mark: str = ""
+    roles: dict[str, str] = field(default_factory=dict)
     problem: str | None = NOT_TRIED
     watcher: asyncio.Task[None] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         self.mark = fingerprint(self.judge)
+        own = unusual(columns_of(self.judge.provenance))
+        self.roles = {name: role for role, name in own.items() if role in ROLES}
 
     def about(self) -> dict[str, Any]:
         """What a client may know of it."""
