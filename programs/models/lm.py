@@ -732,7 +732,7 @@ def with_adapter(lm: LanguageModel, adapter: Path) -> LanguageModel:
 def _embedded(
     name: str, sampling: Sampling | None, connection: Connection, adapter: Path | None = None
 ) -> LanguageModel:
-    from .local import embedded, model_file
+    from .local import SharedMemory, embedded, model_file
 
     endpoint = embedded(name, adapter)
     style = OpenAIStyle(
@@ -746,7 +746,7 @@ def _embedded(
     shown = name if name.startswith("local/") else "gguf:" + re.split(r"[\\/]", name)[-1]
     made = LanguageModel(
         shown,
-        style,
+        SharedMemory(style, endpoint),
         identity=endpoint.model_id,
         sampling=sampling,
         connection=connection,

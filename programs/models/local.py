@@ -12,6 +12,7 @@ do: an ordinary exit runs llama.cpp's clean-up, which waits for threads that onl
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import contextlib
 import os
@@ -20,6 +21,7 @@ import secrets
 import socket
 import threading
 import time
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,7 +31,9 @@ import httpx
 import psutil
 
 from ...errors import MissingExtraError, ModelError, OptionError
+from .engine import PerLoop
 from .files import file_sha256, find_model, model_path
+from .transport import DENSE, TEMPLATE, Reply, Request, Transport
 
 #: Calls answered at the same time, further ones wait; and tokens of prompt and answer together for each of them:
 #: llama.cpp takes no more than what the model was trained for.
@@ -50,6 +54,48 @@ class EmbeddedEndpoint:
     model_id: str
 
 
+class SharedMemory:
+    """A transport to an embedded model whose calls share one memory: those that it does not hold together with the ones
+    under way wait, in their order. llama.cpp would break off all of them instead.
+
+    Tokens are estimated from bytes, rather too many. A call that is longer than the memory is sent alone, and the server
+    refuses it with its length.
+    """
+
+    def __init__(self, inner: Transport, endpoint: EmbeddedEndpoint) -> None:
+        self._inner = inner
+        self._memory = _memories.setdefault(endpoint.base_url, _Memory(SLOTS * CONTEXT))
+
+    async def send(self, request: Request) -> Reply:
+        size = sum(len(message["content"].encode("utf-8", "replace")) for message in request.messages)
+        async with self._memory.taken(size // DENSE + TEMPLATE + request.max_tokens):
+            return await self._inner.send(request)
+
+
+class _Memory:
+    """Tokens that an embedded server has for all its calls."""
+
+    def __init__(self, tokens: int) -> None:
+        self._tokens = tokens
+        self._traffic = PerLoop(lambda: (asyncio.Lock(), asyncio.Event(), [tokens]))
+
+    @contextlib.asynccontextmanager
+    async def taken(self, tokens: int) -> AsyncIterator[None]:
+        turn, given_back, free = self._traffic()
+        needed = min(tokens, self._tokens)
+        async with turn:  # whoever waits keeps those behind it waiting, however short they are
+            while free[0] < needed:
+                given_back.clear()
+                await given_back.wait()
+            free[0] -= needed
+        try:
+            yield
+        finally:
+            free[0] += needed
+            given_back.set()
+
+
+_memories: dict[str, _Memory] = {}
 _servers: dict[tuple[Path, str], tuple[Any, EmbeddedEndpoint]] = {}
 _lock = threading.Lock()
 _home_process: int | None = None  # the process that started llama.cpp

@@ -13,13 +13,11 @@ import ollama
 
 from .engine import PerLoop, at_exit
 from .ollama import reaching
-from .transport import Reply, Request, Unanswered, first_line, read_reply, refuse
+from .transport import DENSE, TEMPLATE, Reply, Request, Unanswered, first_line, read_reply, refuse
 
 SMALLEST_CONTEXT = 4096
-#: Bytes of UTF-8 to a token: hardly a text has fewer (English has 4 to 5), nor one more.
-DENSE, SPARSE = 3, 6
-#: Tokens of the model's template around the messages.
-TEMPLATE = 256
+#: Bytes of UTF-8 to a token: hardly one has more.
+SPARSE = 6
 #: How Ollama refuses: "the input length exceeds the context length", "request (9 tokens) exceeds the … context size".
 _TOO_LONG = re.compile(r"(?:\((?P<tokens>\d+) tokens\).*)?context (?:length|size|window)", re.IGNORECASE)
 

@@ -34,6 +34,8 @@ Message = dict[str, str]
 LARGEST_ANSWER = 16 * 1024 * 1024
 #: Tokens that a server can say one call took; more would be a lie that eats up a budget.
 MOST_TOKENS = 10**9
+#: Bytes of UTF-8 to a token: hardly a text has fewer (English has 4 to 5). And tokens of a template around messages.
+DENSE, TEMPLATE = 3, 256
 #: Rounding makes the logarithm of a certain token's probability this much larger than 0.
 ROUNDING = 0.01
 

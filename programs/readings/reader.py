@@ -10,6 +10,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from ..models.transport import DENSE
 from .passages import Chat, Passage, Piece
 
 Floats = NDArray[np.float32]
@@ -59,10 +60,6 @@ class Reader(Protocol):
         ...
 
     def read(self, passage: Passage, *, layers: Sequence[int] = ()) -> TokenReading: ...
-
-
-#: Bytes of UTF-8 to a token: hardly a text has fewer; English has 4 to 5.
-DENSE = 3
 
 
 def estimated_size(pieces: Sequence[Piece]) -> int:

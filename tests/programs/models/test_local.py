@@ -1,5 +1,6 @@
 """The embedded llama.cpp: what is refused before it starts, and, with a small real model, what it does."""
 
+import asyncio
 import concurrent.futures
 import json
 import os
@@ -17,9 +18,9 @@ import pytest
 from judgesmith.errors import MissingExtraError, ModelError, OptionError
 from judgesmith.programs.models import engine, local
 from judgesmith.programs.models.files import CATALOG, installed, model_path
-from judgesmith.programs.models.lm import Capabilities, Connection, LanguageModel
-from judgesmith.programs.models.local import EmbeddedEndpoint, close_all, embedded, thread_count
-from judgesmith.programs.models.transport import OpenAIStyle
+from judgesmith.programs.models.lm import Capabilities, Connection, LanguageModel, language_model
+from judgesmith.programs.models.local import EmbeddedEndpoint, SharedMemory, close_all, embedded, thread_count
+from judgesmith.programs.models.transport import OpenAIStyle, Reply, Request
 from judgesmith.programs.pointwise.direct import DirectScorer
 
 NAME = "smollm2-135m"
@@ -165,23 +166,38 @@ def test_a_beginning_that_prompts_share_is_computed_once_for_each_slot(endpoint:
 
 
 @pytest.mark.model
-def test_a_prompt_is_answered_whole_or_its_row_fails(endpoint: EmbeddedEndpoint) -> None:
-    """Several long prompts share one memory: none of them is cut, whatever stands in it."""
-    style = OpenAIStyle(f"{endpoint.base_url}/v1", endpoint.model_id, key=endpoint.api_key, timeout=300, label=NAME)
-    lm = LanguageModel(f"local/{NAME}", style, identity="test", connection=Connection(cache=False))
-    judge = DirectScorer("fluency", lm=lm)
-    room = 512 * SLOTS
-    words = [room // 2, room // 2 + 1, room // 2 + 2, 2 * room]
+def test_prompts_are_answered_whole_and_too_long_ones_refused(endpoint: EmbeddedEndpoint) -> None:
+    """Several long prompts do not fit into the server's memory together: they wait for each other."""
+    lm = language_model(f"local/{NAME}", connection=Connection(cache=False))
+    judge, room = DirectScorer("fluency", lm=lm), 512 * SLOTS
+    words = [room // 2, room // 2 + 1, room // 2 + 2, 4 * room]
     rows = [{"source": "A source.", "output": f"Text {n}: " + "word " * n} for n in words]
-    verdicts = list(judge.score_many(rows, concurrency=len(rows), progress=False))
-    *some, last = verdicts
-    assert re.search(
-        rf"request \(\d+ tokens\) exceeds the available context size \({room} tokens\)", last.failure or ""
-    )
+    *some, last = judge.score_many(rows, concurrency=len(rows), progress=False)
+    limit = rf"request \(\d+ tokens\) exceeds the available context size \({room} tokens\)"
+    assert re.search(limit, last.failure or "")
     for count, verdict in zip(words, some, strict=False):
-        assert verdict.failure is None or "context size" in verdict.failure
-        assert verdict.failure is not None or verdict.usage.prompt_tokens > count
-    assert any(verdict.failure is None for verdict in some)
+        assert "HTTP" not in (verdict.failure or "") and verdict.usage.prompt_tokens > count
+
+
+def test_calls_wait_for_memory_in_their_order() -> None:
+    order = list[str]()
+
+    class Slow:
+        async def send(self, request: Request) -> Reply:
+            name = request.messages[0]["content"][0]
+            order.append(f"+{name}")
+            await asyncio.sleep(0.02)
+            order.append(f"-{name}")
+            return Reply(name)
+
+    async def every() -> None:
+        memory = SharedMemory(Slow(), EmbeddedEndpoint("http://127.0.0.1:1", "key", "m"))
+        sizes = {"a": 0.6, "b": 0.6, "c": 0.1, "d": 3.0}  # shares of the memory
+        texts = [name * int(share * local.SLOTS * local.CONTEXT * 3) for name, share in sizes.items()]
+        await asyncio.gather(*(memory.send(Request([{"role": "user", "content": text}], 1)) for text in texts))
+
+    engine.run(every())
+    assert order == ["+a", "-a", "+b", "+c", "-b", "-c", "+d", "-d"]  # c fits beside a, but b came first
 
 
 SCRIPT = """
