@@ -58,7 +58,7 @@ class SharedMemory:
     """A transport to an embedded model whose calls share one memory: those that it does not hold together with the ones
     under way wait, in their order. llama.cpp would break off all of them instead.
 
-    Tokens are estimated from bytes, rather too many. A call that is longer than the memory is sent alone, and the server
+    Tokens are estimated from bytes, rather too many. A call that is longer than the memory is sent alone; the server
     refuses it with its length.
     """
 

@@ -16,7 +16,10 @@ from judgesmith.training.distilled.judge import DistilledJudge
 MOST, LAST = 40_000, "zanzibar"
 SAID = "This model's maximum context length is 8192 tokens. However, your messages resulted in 21000 tokens."
 ANSWER = "Explanation: Fine.\nScore: 4"
-ROWS = [{"source": "A source.", "output": text} for text in ("One.", "word " * 10_000 + LAST, "Three.")]
+ROWS = [
+    {"source": "A source.", "output": text}
+    for text in ("One.", "The bridge was closed after heavy rain. " * 1200 + LAST, "Three.")
+]
 JUDGES: dict[str, Callable[[LanguageModel], Judge]] = {
     "direct": lambda lm: js.DirectScorer("fluency", lm=lm),
     "g-eval": lambda lm: js.GEval("fluency", lm=lm),
