@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,20 @@ OPTIONS = {
 def test_options_that_would_do_nothing_are_refused(options: tuple[str, ...], on_ray: Any, tmp_path: Path) -> None:
     rows = parquet(tmp_path / "rows.parquet", ROWS)
     on_ray(rows, "-o", tmp_path / "out", *options).refused(OPTIONS[options])
+
+
+def test_an_address_where_no_ray_is_is_refused_at_once(on_ray: Any, tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    rows = parquet(tmp_path / "rows.parquet", ROWS)
+    on_ray(rows, "-o", tmp_path / "out", "--address", "127.0.0.1:9").refused("--address 127.0.0.1:9: no Ray answers")
+
+
+def test_without_ray_the_command_that_installs_it_is_named(
+    on_ray: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    rows = parquet(tmp_path / "rows.parquet", ROWS)
+    on_ray(rows, "-o", tmp_path / "out").refused("pip install 'judgesmith[ray]'")
 
 
 def test_a_folder_of_something_else_is_left_alone(on_ray: Any, tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ import json
 import logging
 import math
 import os
+import re
+import socket
 import sys
 import threading
 import time
@@ -191,12 +193,14 @@ def _ray(address: str | None, cores: int) -> Iterator[Any]:
         import_module("ray.data.checkpoint")
     except ImportError as error:
         raise MissingExtraError(f"--on ray: pip install 'judgesmith[ray]' ({error})") from None
+    _check_answers(address)
     own: dict[str, Any] = {"num_cpus": cores, "include_dashboard": False} if address is None else {}
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     try:
         ray.init(address=address or "local", log_to_driver=False, logging_level="ERROR", **own)
     except (ConnectionError, RuntimeError, ValueError) as error:
-        raise OptionError(f"--address {address}: no Ray can be joined or started there: {error}") from None
+        where = f"--address {address}: no Ray can be joined there" if address else "Ray cannot be started"
+        raise OptionError(f"{where}: {error}; a cluster with tokens needs RAY_AUTH_MODE=token") from None
     try:
         yield ray
     except ray.exceptions.RayError as error:
@@ -204,6 +208,16 @@ def _ray(address: str | None, cores: int) -> Iterator[Any]:
         raise JudgesmithError(f"Ray ended: {line}; {GO_ON}") from None
     finally:
         ray.shutdown()
+
+
+def _check_answers(address: str | None) -> None:
+    """Raises OptionError for an address where nothing listens: Ray itself would try for ten minutes."""
+    place = re.fullmatch(r"(?:ray://)?([^/]+):(\d+)", address or "")
+    try:
+        if place is not None:
+            socket.create_connection((place[1], int(place[2])), timeout=10).close()
+    except OSError as error:
+        raise OptionError(f"--address {address}: no Ray answers there: {error.strerror or error}") from None
 
 
 def _judged(command: Score, output: Output, rows: Rows, waiting: bool, watch: Watch) -> Usage:
@@ -261,7 +275,10 @@ def _watched(ray: Any, tally: Any, watch: Watch) -> Iterator[None]:
     def look() -> None:
         shown = 0
         while not ended.wait(LOOK):
-            rows, failed, _ = ray.get(tally.counted.remote())
+            try:
+                rows, failed, _ = ray.get(tally.counted.remote())
+            except ray.exceptions.RayError:  # the run itself says why
+                return
             watch.tell(f"{failed} failed" if failed else "")
             if rows > shown:
                 watch.step(steps=rows - shown)
