@@ -131,7 +131,7 @@ def refuse_overlap(train: Sequence[dspy.Example], other: Sequence[dspy.Example],
     names = {e.group for e in train} & {e.group for e in other}
     if names:
         raise LeakError(f"group {sorted(names)[0]!r} is in the training rows and in {what}; split by whole groups")
-    met = shared(*([_row(e) for e in part] for part in (train, other)))
+    met = shared([_row(example) for example in train], [_row(example) for example in other])
     if met:
         raise LeakError(
             f"row {met[0].other + 1} of {what} has the same {met[0].what} as training row {met[0].one + 1}, or nearly "

@@ -575,7 +575,7 @@ class Judge(Quiet):
         """The asynchronous form of `score`. lm: a model that the judge was prepared for; by default its own. explain:
         with what the model writes of why, as `explains`."""
         texts = {"source": item.source, "context": item.context, "reference": item.reference}
-        numbers = {"columns": found} if (found := self.numbers(item.columns)) else {}
+        numbers: dict[str, Any] = {"columns": found} if (found := self.numbers(item.columns)) else {}
         numbers |= {"explain": True} if explain else {}
         verdict: Verdict = answer_of(await self.acall(output=item.output, **texts, group=item.group, lm=lm, **numbers))
         return verdict

@@ -103,7 +103,7 @@ def truth(case: Case, level: str) -> float:
 def simulate(case: Case, repeats: int) -> Iterator[list[Any]]:
     """A row for each level and kind of interval: false alarms of one pair and of any of three, cover, width."""
     at_large = {level: truth(case, level) for level in LEVELS}
-    found: dict[tuple[str, bool], list[tuple[float, ...]]] = {}
+    found: dict[tuple[Level, bool], list[tuple[float, ...]]] = {}
     for seed in range(repeats):
         world = World(case, np.random.default_rng([seed, 5]), case.systems)
         drawn = world.draw(case.documents)
@@ -124,8 +124,9 @@ def simulate(case: Case, repeats: int) -> Iterator[list[Any]]:
                 any_of_three = min(row["p"] for row in rows) < 0.05
                 swapped = 1.0
                 if not wide:
-                    measure = Measure(human, level=level, coefficient="spearman", **ids)  # type: ignore[arg-type]
-                    swapped = permutation_test(*(judges[n] for n in case.pair), measure, rounds=199, seed=seed).p
+                    measure = Measure(human, level=level, coefficient="spearman", **ids)
+                    one, other = (judges[name] for name in case.pair)
+                    swapped = permutation_test(one, other, measure, rounds=199, seed=seed).p
                 held = abs(row["difference"] - target) <= half
                 now = (single < 0.05, any_of_three, held, 2 * half, swapped < 0.05)
                 found.setdefault((level, wide), []).append(tuple(map(float, now)))
@@ -159,8 +160,9 @@ def contradictions(folder: Path) -> Iterator[list[Any]]:
             result = meta_evaluate(two, human, levels=(level,), new_systems=wide, **options)
             (row,) = rows_of(result.comparisons)
             outside = row["low"] > 0 or row["high"] < 0
-            measure = Measure(human, level=level, coefficient="spearman", **ids)  # type: ignore[arg-type]
-            before = permutation_test(*two.values(), measure, rounds=400).p < 0.05
+            measure = Measure(human, level=level, coefficient="spearman", **ids)
+            one, other = two.values()
+            before = permutation_test(one, other, measure, rounds=400).p < 0.05
             counts += [1, row["p"] < 0.05, outside, (row["p"] < 0.05) != outside, before and not outside]
         yield [level, "other systems" if wide else "these systems", *counts.tolist()]
 

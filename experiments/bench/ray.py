@@ -77,7 +77,7 @@ class Run:
             if process.poll() is not None:
                 raise RuntimeError(process.communicate()[1][-2000:])
             time.sleep(0.2)
-        children = psutil.Process(process.pid).children(recursive=True)
+        children: list[psutil.Process] = psutil.Process(process.pid).children(recursive=True)
         self.look([psutil.Process(process.pid), *children])
         return children
 

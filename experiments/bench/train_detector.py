@@ -31,7 +31,17 @@ HERE = Path(__file__).resolve().parent
 DATA = HERE.parent / "results" / "data"
 WEIGHTS = HERE.parents[1] / "programs" / "prompting" / "wording.bin"
 #: MIT, Apache-2.0, BSD, CC0, CC BY and CC BY-SA.
-SETS = ("squality", "realsumm", "summedits", "mlqe_da", "begin_grounding", "tutor", "triviaqa", "qa_feedback", "conala")
+SETS: tuple[str, ...] = (
+    "squality",
+    "realsumm",
+    "summedits",
+    "mlqe_da",
+    "begin_grounding",
+    "tutor",
+    "triviaqa",
+    "qa_feedback",
+    "conala",
+)
 SETS += ("wqrm_edits", "pandalm", "roscoe_reasoning", "inferential_soundness", "cola_acceptability")
 DRAWS = 8
 WEIGHTS_OF = {"attack": 1.0, "harmless": 3.0}

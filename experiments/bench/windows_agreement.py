@@ -56,7 +56,8 @@ def read(name: str, output: Path, documents: int) -> None:
         print(len(found), len(rows), reader.computed, flush=True)
     table = table_of(found, None, [row["doc_id"] for row in rows])
     ids = np.array([row["id"] for row in rows])
-    np.savez(output, ids=ids, names=np.array(table.names), values=table.values, **table.states)
+    columns: dict[str, Any] = {"ids": ids, "names": np.array(table.names), "values": table.values, **table.states}
+    np.savez(output, **columns)
 
 
 def table(path: Path, rows: list[dict[str, Any]]) -> Readings:

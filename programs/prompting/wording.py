@@ -177,7 +177,8 @@ def _points(letters: NDArray[np.uint32], digits: NDArray[np.bool_], starts: Ints
     """Which words are the point of a number such as 4.5, which ends no sentence."""
     point = letters[starts] == ord(".")
     before, after = np.maximum(starts - 1, 0), np.minimum(starts + 1, len(letters) - 1)
-    return point & digits[before] & digits[after]
+    inside: NDArray[np.bool_] = point & digits[before] & digits[after]
+    return inside
 
 
 def _undisguised(
@@ -251,7 +252,7 @@ def _weights(found: Words, start: int, end: int) -> Ints:
     """What each of these words adds, with those before them in sight."""
     first = max(0, start - APART)
     part = features(found.hashes[first:end], found.stems[first:end], found.stops[first:end])
-    each = model().weights[part].sum(0, dtype=np.int64)
+    each: Ints = model().weights[part].sum(0, dtype=np.int64)
     each[found.stops[first:end]] = 0
     return each[start - first :]
 

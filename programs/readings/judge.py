@@ -140,7 +140,7 @@ class ReadingsJudge(DirectScorer):
 
     @property
     def _reads_rows(self) -> bool:
-        return self.reader != UNREAD
+        return bool(self.reader != UNREAD)
 
     def passes(self, item: Item) -> Passes:
         return expected_passes(self._text(item)) if self._reads_rows else Passes()
@@ -273,7 +273,9 @@ class ReadingsJudge(DirectScorer):
         if far := saying.reasons({name: added[name] for name in self.head.unlike(table)}, above):
             notes = (*notes, f"far from the rows that the judge learnt from: {'; '.join(one.words for one in far)}")
         told = saying.explained(saying.reasons(added, above), [word for word, _ in details.improbable])
-        verdict = Verdict(math.nan, told, percent, notes=notes, partly=partly, details=details)
+        verdict = Verdict(
+            score=math.nan, explanation=told, percent=percent, notes=notes, partly=partly, details=details
+        )
         if asked is None:
             return verdict
         return verdict.model_copy(update={"usage": asked.usage, "raw": asked.raw, "repaired": asked.repaired})

@@ -52,7 +52,7 @@ class ServedReader:
         server that does not tell, the whole row is sent."""
         with contextlib.suppress(httpx.HTTPError, ValueError, TypeError, AttributeError, KeyError):
             listed = self._client.get(f"{self._url}/models", headers=self._headers).json()["data"]
-            about = next((one for one in listed if one.get("id") == self.name), {})
+            about: dict[str, Any] = next((one for one in listed if one.get("id") == self.name), {})
             told = next((about[key] for key in _CONTEXT if type(about.get(key)) is int), 0)
             self.ability = Ability(context=max(0, told - 1))  # one token is generated
 

@@ -104,7 +104,7 @@ class Gate:
             headers = dict(scope["headers"])
             self._check(scope, headers)
             body.announced(headers.get(b"content-length", b"0"))
-            direct = {SCORE: self._score, MANY: self._many} if scope["method"] == "POST" else {}
+            direct: dict[str, Any] = {SCORE: self._score, MANY: self._many} if scope["method"] == "POST" else {}
             await direct.get(scope["path"], self.app)(scope, body.receive, sending)
         except Refused as problem:
             await refusal(problem)(scope, receive, sending)
