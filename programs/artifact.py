@@ -44,6 +44,8 @@ FORMAT = "judgesmith.judge/1"
 RECOVERY = "judgesmith.recovery/1"
 LARGEST = 16 * 1024 * 1024
 DEEPEST = 32
+#: Values in a file: each may be an error of its own, and a million of them took a load 8 seconds.
+MOST_VALUES = 250_000
 
 
 # The file ------------------------------------------------------------------------------------------------------------
@@ -244,8 +246,8 @@ def to_dict(judge: Judge) -> dict[str, Any]:
         Artifact.of(data)
     except (JudgesmithError, ValueError, TypeError, RecursionError) as error:
         raise ArtifactError(f"this judge cannot be saved: {_first_problem(error)}") from None
-    if not _depth_within(data):
-        raise ArtifactError(f"this judge cannot be saved: its provenance is nested deeper than {DEEPEST} levels")
+    if problem := _too_much(data):
+        raise ArtifactError(f"this judge cannot be saved: its provenance {problem}")
     return data
 
 
@@ -432,14 +434,19 @@ def _whole(digits: str) -> int:
     return int(digits)
 
 
-def _depth_within(data: Any, most: int = DEEPEST) -> bool:
+def _too_much(data: Any) -> str | None:
+    """How a file's values are nested too deep or are too many, each of which may be wrong; None where they are not."""
     level: list[Any] = [[data]]
-    for _ in range(most + 1):
+    count = 0
+    for _ in range(DEEPEST + 1):
+        count += sum(map(len, level))
+        if count > MOST_VALUES:
+            return f"holds more than {MOST_VALUES:,} values"
         inner = (part.values() if isinstance(part, dict) else part for part in level)
         level = [value for values in inner for value in values if isinstance(value, dict | list | tuple)]
         if not level:
-            return True
-    return False
+            return None
+    return f"is nested deeper than {DEEPEST} levels"
 
 
 def _content(path: Path) -> str:
@@ -483,8 +490,8 @@ def _read(path: Path) -> Artifact:
             object_pairs_hook=_unique,
         )
         json.dumps(data, ensure_ascii=False).encode()  # refuses half a surrogate pair, which could not be saved again
-        if not _depth_within(data):
-            raise ValueError(f"it is nested deeper than {DEEPEST} levels")
+        if problem := _too_much(data):
+            raise ValueError(f"it {problem}")
     except FileNotFoundError:
         raise ArtifactError(f"{path}: no such file; `judgesmith compile LABELS -o {path.name}` makes one") from None
     except (OSError, UnicodeDecodeError, ValueError, RecursionError) as error:

@@ -56,10 +56,10 @@ def completion(text: str, *, logprobs: bool) -> dict[str, Any]:
 
 
 class Model:
-    """What the server answers, `latency` seconds after a request."""
+    """What the server answers, `latency` seconds after a request; every `hanging`-th is never answered (0: all are)."""
 
-    def __init__(self, latency: float) -> None:
-        self.latency = latency
+    def __init__(self, latency: float, hanging: int = 0) -> None:
+        self.latency, self.hanging, self.asked = latency, hanging, 0
         self._made = {
             (text, logprobs): _response("200 OK", orjson.dumps(completion(text, logprobs=logprobs)))
             for text in (PLAIN, CHAT)
@@ -100,7 +100,9 @@ class Client(asyncio.Protocol):
             if not head.startswith(b"POST /v1/chat/completions "):
                 self._transport.write(_response("404 Not Found"))
                 continue
-            asyncio.get_running_loop().call_later(self.model.latency, self._answer, body)
+            self.model.asked += 1
+            if not self.model.hanging or self.model.asked % self.model.hanging:
+                asyncio.get_running_loop().call_later(self.model.latency, self._answer, body)
 
     def _answer(self, body: bytes) -> None:
         if not self._transport.is_closing():
@@ -117,9 +119,9 @@ async def serve(model: Model) -> None:
 
 
 @contextmanager
-def loopback(*, latency_ms: float) -> Iterator[str]:
+def loopback(*, latency_ms: float, hanging: int = 0) -> Iterator[str]:
     """The address of this server in a process of its own, which ends with the block."""
-    command = [sys.executable, str(Path(__file__).resolve()), str(latency_ms)]
+    command = [sys.executable, str(Path(__file__).resolve()), str(latency_ms), str(hanging)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None and process.stdout is not None
         address = process.stdout.readline().strip()
@@ -136,4 +138,4 @@ def loopback(*, latency_ms: float) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(Model(float(sys.argv[1]) / 1000)))
+    asyncio.run(serve(Model(float(sys.argv[1]) / 1000, int(sys.argv[2]))))

@@ -161,11 +161,11 @@ def _heap_frozen() -> Iterator[None]:
 
 
 class _Window(Generic[T, R]):
-    """What an ordered map has read ahead: at most `4 * in_flight` items, in order, `in_flight` of them at work."""
+    """What an ordered map has read ahead: at most `8 * in_flight` items, in order, `in_flight` of them at work."""
 
     def __init__(self, worker: Callable[[T], Awaitable[R]], in_flight: int) -> None:
         self._worker = worker
-        self._most = max(4 * in_flight, 8)
+        self._most = max(8 * in_flight, 8)
         self._running = asyncio.Semaphore(in_flight)
         self.pending: deque[Future[R]] = deque()
         self.over = False
@@ -206,7 +206,7 @@ def ordered_map(worker: Callable[[T], Awaitable[R]], items: Iterable[T], *, in_f
     """`worker(item)` for each item, `in_flight` at a time, results in the order of the items as soon as they are there.
 
     The items are read in the caller's thread, so that they may come from a database cursor, a slow pipe or another
-    judge's scores. Memory does not grow with their number: at most `4 * in_flight` are read ahead. The first exception
+    judge's scores. Memory does not grow with their number: at most `8 * in_flight` are read ahead. The first exception
     that a worker lets through ends the map; one of the source comes after the results of what was read before it.
     Leaving the iterator early cancels what is under way. DSPy's histories keep nothing of the calls.
     """

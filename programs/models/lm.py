@@ -10,16 +10,18 @@ import asyncio
 import copy
 import importlib.util
 import logging
+import math
 import os
 import random
 import re
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
 
 import dspy
@@ -56,6 +58,8 @@ PLAIN = Request([{"role": "user", "content": "2 + 2 ="}], 1)
 #: What a server does and its user should hear of, also where this package's log is kept quiet.
 _LOG = logging.getLogger("judgesmith.servers")
 _LOG.setLevel(logging.WARNING)
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +138,44 @@ class Unreachable(CallError):
     """No answer of any kind came: no server there, no connection, or no answer in time."""
 
 
+class _Usual:
+    """How long the last calls took, so that one which hangs is told from one which is slow.
+
+    A request is sent again after `TIMES` the time within which 19 of 20 had their answers, but for few and `AGAIN` of
+    all calls at most: where a whole server is slow, more requests would make it slower.
+    """
+
+    TIMES, LEAST, FEW, AGAIN = 3.0, 0.2, 5, 0.05
+
+    def __init__(self) -> None:
+        self._seconds: deque[float] = deque(maxlen=64)
+        self._calls = self._again = 0
+        self._limit = math.inf
+
+    def took(self, seconds: float) -> None:
+        self._seconds.append(seconds)
+        self._calls += 1
+        if self._calls % 16 == 0:
+            most = sorted(self._seconds)[int(0.95 * len(self._seconds))]
+            self._limit = max(self.LEAST, self.TIMES * most)
+
+    def again(self) -> bool:
+        """Whether a request may be sent again, which is counted."""
+        if self._again >= self.FEW + self.AGAIN * self._calls:
+            return False
+        self._again += 1
+        return True
+
+    @property
+    def patience(self) -> float | None:
+        """Seconds after which a request is sent again; None as long as too few calls were seen."""
+        return None if self._limit == math.inf else self._limit
+
+
 class _Traffic:
-    """What is under way to a model on one event loop. `unreached`: calls in a row that got no answer. `served`: whether
-    a call has had an answer, so that key and name are right. `said`: what has been logged."""
+    """What is under way to a model on one event loop. `usual`: how long calls take. `unreached`: calls in a row that
+    got no answer. `served`: whether a call has had an answer, so that key and name are right. `said`: what has been
+    logged."""
 
     def __init__(self, connection: Connection, concurrency: int) -> None:
         self.under_way: dict[bytes, asyncio.Future[Reply]] = {}
@@ -144,6 +183,7 @@ class _Traffic:
         self.slots = asyncio.Semaphore(concurrency)
         # One after another: with a full minute's allowance at once, twice as many would fit into the first minute.
         self.pace = AsyncLimiter(1, 60 / connection.rpm) if connection.rpm else None
+        self.usual = _Usual()
         self.unreached = 0
         self.served = False
         self.said: set[str] = set()
@@ -412,9 +452,8 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
                 if traffic.pace is not None:
                     await traffic.pace.acquire()
                 try:
-                    async with traffic.slots:
-                        started = time.monotonic()
-                        reply = await self._transport.send(request)
+                    reply, seconds, sends = await self._sent(traffic, request)
+                    tries += sends - 1
                     break
                 except Unanswered as error:
                     if not error.again or tries >= self.connection.attempts:
@@ -447,9 +486,39 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
             prompt_tokens=reply.prompt_tokens,
             completion_tokens=reply.completion_tokens,
             prefix_tokens=reply.prefix_tokens,
-            seconds=time.monotonic() - started,
+            seconds=seconds,
             retries=tries - 1,
         )
+
+    async def _sent(self, traffic: _Traffic, request: Request) -> tuple[Reply, float, int]:
+        """A reply, its seconds, and how often the request was sent for it. A call that takes much longer than nearly
+        all others leaves its place to others and is sent once more, each time after twice as long; the first answer
+        counts. Raises what the transport raises."""
+        calls: list[asyncio.Task[tuple[Reply, float]]] = []
+        try:
+            while True:
+                async with traffic.slots:
+                    patience = None if self.embedded else traffic.usual.patience
+                    if patience is None:
+                        return *await self._timed(traffic, request), 1
+                    calls.append(asyncio.ensure_future(self._timed(traffic, request)))
+                    found = await _first_of(calls, patience * 2 ** (len(calls) - 1))
+                    if found is None and (len(calls) >= self.connection.attempts or not traffic.usual.again()):
+                        found = await _first_of(calls, None)
+                if found is not None:
+                    return *found, len(calls)
+                if traffic.pace is not None:
+                    await traffic.pace.acquire()
+        finally:
+            for call in calls:
+                call.cancel()
+
+    async def _timed(self, traffic: _Traffic, request: Request) -> tuple[Reply, float]:
+        started = time.monotonic()
+        reply = await self._transport.send(request)
+        seconds = time.monotonic() - started
+        traffic.usual.took(seconds)
+        return reply, seconds
 
     def _patience(self, error: Unanswered, tries: int) -> float:
         """Seconds until the next try. Raises OutageError where the server wants to be left alone for longer than a run
@@ -557,6 +626,20 @@ def _duration(seconds: float) -> str:
     if seconds < 600:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"
+
+
+async def _first_of(calls: Sequence[asyncio.Task[T]], timeout: float | None) -> T | None:
+    """The first result of these; the error of the last one where all fail; None where neither came in time."""
+    until = None if timeout is None else time.monotonic() + timeout
+    waiting = set(calls)
+    while True:
+        left = None if until is None else until - time.monotonic()
+        done, waiting = await asyncio.wait(waiting, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+        answered = [call for call in done if call.exception() is None]
+        if answered or (done and not waiting):
+            return (answered or list(done))[0].result()
+        if not done:
+            return None
 
 
 def _freeze(reply: Reply) -> dict[str, Any]:
@@ -667,7 +750,7 @@ def language_model(
     if is_ollama(name):
         from .through_ollama import ThroughOllama
 
-        host = ollama_host(connection.api_base)
+        host = _checked("the address of Ollama", ollama_host(connection.api_base))
         through = ThroughOllama(host, model, check_ollama(model, host), timeout=connection.timeout)
         return LanguageModel(name, through, identity=host, sampling=sampling, connection=connection)
     base: str | None
@@ -676,9 +759,8 @@ def language_model(
         if key is None and "openai" in provider:  # other servers have no business with OpenAI's key
             key = os.environ.get("OPENAI_API_KEY")
     else:
-        transport = ThroughLiteLLM(
-            name, timeout=connection.timeout, key=connection.api_key, api_base=connection.api_base
-        )
+        given = connection.api_base and _checked("--api-base", connection.api_base)
+        transport = ThroughLiteLLM(name, timeout=connection.timeout, key=connection.api_key, api_base=given)
         return LanguageModel(
             name, transport, identity=lambda: transport.place, sampling=sampling, connection=connection
         )
@@ -708,7 +790,8 @@ def _address(provider: str, connection: Connection) -> str | None:
 
 
 def _checked(where: str, base: str) -> str:
-    """An address in its usual form. Raises OptionError for what is none."""
+    """An address in its usual form. Raises OptionError for what is none, and for one that holds a name or a password,
+    which would be sent in place of the key."""
     try:
         parts = urlsplit(base)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -716,6 +799,11 @@ def _checked(where: str, base: str) -> str:
         usable = False
     if not usable:
         raise OptionError(f"{where} {base!r} is not an http(s) address; for example http://127.0.0.1:8000/v1")
+    if "@" in parts.netloc:
+        raise OptionError(
+            f"{where} holds a user name or a password (before @{parts.hostname}); leave it out, give the key by its "
+            "environment variable, and put other credentials into a proxy"
+        )
     return base.rstrip("/")
 
 

@@ -240,3 +240,17 @@ def test_the_deepest_provenance_that_is_saved_is_read(tmp_path: Path) -> None:
     judge.provenance = {"x": [part]}
     with pytest.raises(ArtifactError, match="nested deeper than 32 levels"):
         judge.save(tmp_path / "judge.json")
+
+
+FLOODS: dict[str, Any] = {
+    "unknown keys": ("program", {f"k{i}": 1 for i in range(600_000)}),
+    "wrong items": ("provenance", {"seen": [1] * 900_000}),
+}
+
+
+@pytest.mark.parametrize(("part", "values"), FLOODS.values(), ids=FLOODS)
+def test_a_file_of_a_million_errors_is_refused_before_each_is_named(tmp_path: Path, part: str, values: Any) -> None:
+    """They took 8 and 21 seconds at 16 MB."""
+    (tmp_path / "judge.json").write_text(json.dumps({**JUDGES[0], part: values}))
+    with pytest.raises(ArtifactError, match=r"judge\.json is not a judge: it holds more than 250,000 values"):
+        artifact.read(tmp_path / "judge.json")

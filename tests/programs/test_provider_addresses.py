@@ -125,3 +125,15 @@ def test_a_server_of_ones_own_needs_an_address(
     monkeypatch.setenv(name, "nowhere")
     with pytest.raises(JudgesmithError, match=name):
         language_model(f"{provider}/m", connection=Connection(cache=False))
+
+
+@pytest.mark.parametrize("name", ["openai/m", "hosted_vllm/m", "ollama_chat/m", "mistral/m", "deepseek/m"])
+@pytest.mark.parametrize(
+    "base", ["http://user:hunter22@127.0.0.1:9/v1", "https://user@host", "http://:hunter22@host/v1"]
+)
+def test_an_address_holds_no_credentials(name: str, base: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They met the key's header inside the client: an internal error, once a key was there."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-one")
+    with pytest.raises(JudgesmithError, match="holds a user name or a password") as caught:
+        language_model(name, connection=Connection(base, cache=False))
+    assert "hunter22" not in str(caught.value)

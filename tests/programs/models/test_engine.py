@@ -123,7 +123,7 @@ def test_as_many_at_a_time_as_asked_for(in_flight: int) -> None:
 
 @pytest.mark.parametrize("in_flight", [1, 8])
 def test_the_source_is_read_no_further_than_the_window(in_flight: int) -> None:
-    window = max(4 * in_flight, 8)
+    window = max(8 * in_flight, 8)
     read = 0
 
     def source() -> Iterator[int]:

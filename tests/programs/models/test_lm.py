@@ -5,6 +5,7 @@ import copy
 import socket
 import subprocess
 import sys
+import time
 import types
 from collections.abc import Callable
 from dataclasses import replace
@@ -590,3 +591,41 @@ def test_a_second_process_uses_the_firsts_calls_and_nothing_is_left_open(serve: 
     # The probe's two requests and six rows; 4 of 0..100 is the score 4.
     assert asked == 8
     assert outputs == [f"{[4.0] * 6} 8 0\n", f"{[4.0] * 6} 0 8\n"]
+
+
+def test_a_call_that_hangs_is_sent_again_and_holds_no_place(serve: MakeServer) -> None:
+    """2 % of calls without an answer held a place of 16 each, until the limit of a call was over."""
+    hung: list[str] = []
+
+    def answer(_: int, body: dict[str, Any]) -> Say:
+        text = body["messages"][0]["content"]
+        if int(text.split()[1]) % 25 == 24 and hung.count(text) < 1 + (text == "row 49"):
+            hung.append(text)
+            return replace(saying(text), wait=25.0)
+        return replace(saying(text), wait=0.02)
+
+    lm = model(serve(answer), timeout=30.0, concurrency=4)
+
+    async def every() -> list[Reply]:
+        return await asyncio.gather(*(lm.complete(ask(number)) for number in range(150)))
+
+    started = time.monotonic()
+    replies = engine.run(every())
+    assert time.monotonic() - started < 15
+    assert [reply.text for reply in replies] == [f"row {number}" for number in range(150)]
+    assert len(hung) == 7  # six rows, one of them twice
+    assert lm.meter.usage.calls == 150 + lm.meter.usage.retries
+    assert 7 <= lm.meter.usage.retries <= 10
+
+
+def test_where_all_calls_are_slow_few_are_sent_again(serve: MakeServer) -> None:
+    seconds = 0.0
+    lm = model(serve(lambda *_: Say(wait=seconds)), timeout=30.0, concurrency=8)
+
+    async def some(first: int) -> None:
+        await asyncio.gather(*(lm.complete(ask(number)) for number in range(first, first + 60)))
+
+    engine.run(some(0))
+    seconds = 0.8
+    engine.run(some(60))
+    assert lm.meter.usage.retries <= 12
