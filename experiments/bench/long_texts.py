@@ -107,6 +107,7 @@ def main() -> None:
     parser.add_argument("--words", default="500,2000,10000,30000,100000")
     parser.add_argument("--most-read", type=int, default=2000, help="words of an output that a model reads, at most")
     parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--ways", default="surface,api,source,output")
     options = parser.parse_args()
     sizes = [int(words) for words in options.words.split(",")]
 
@@ -116,6 +117,8 @@ def main() -> None:
     result: dict[str, Any] = {"load_average": round(os.getloadavg()[0], 1)}
 
     def line(name: str, way: Way, some: list[int]) -> None:
+        if name not in options.ways.split(",") or not some:
+            return
         say(name)
         result[name] = measured(way, some, options.repetitions, say)
         several = result[name][min(1, len(some) - 1) :]
