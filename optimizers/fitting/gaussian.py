@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
 from ...agreement.correlation import Codes
 from ...programs.readings.experience import Experience
@@ -220,13 +221,20 @@ def _fit(sizes: Sizes, kernels: _Kernels, shared: Matrix, expected: Vector, grou
     dual = inverse @ rest
     evidence = sizes.log_prior - 0.5 * float(rest @ dual) - float(np.log(np.diag(factor[0])).sum())
     left_out, variance = np.zeros(len(wanted)), np.zeros(len(wanted))
-    for code in range(int(groups.max()) + 1):  # what a fit without the group gives, from the whole one's inverse
-        out = groups == code
-        own = np.linalg.inv(inverse[np.ix_(out, out)])
-        others = dual[~out] - inverse[np.ix_(~out, out)] @ own @ dual[out]
-        left_out[out] = sizes.experience * expected[out] + linear[np.ix_(out, ~out)] @ others
-        variance[out] = np.diag(own)
+    weights, scores = linear @ inverse, sizes.experience * expected + linear @ dual
+    for at in _by_size(groups):  # what a fit without each group gives, from the whole one's inverse
+        pairs = at[:, :, None], at[:, None, :]
+        own = np.linalg.inv(inverse[pairs])
+        left_out[at] = scores[at] - (weights[pairs] @ own @ dual[at][:, :, None])[:, :, 0]
+        variance[at] = np.diagonal(own, axis1=1, axis2=2)
     return _Fit(dual, evidence, left_out, variance)
+
+
+def _by_size(groups: Codes) -> list[NDArray[np.intp]]:
+    """The rows of each group, groups of equally many rows together: shapes (groups, rows)."""
+    order, counts = np.argsort(groups, kind="stable"), np.bincount(groups)
+    first = np.cumsum(counts) - counts
+    return [order[first[counts == size][:, None] + np.arange(size)] for size in np.unique(counts)]
 
 
 def _learnt(
