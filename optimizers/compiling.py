@@ -29,7 +29,7 @@ from ..programs.aspects import OVERALL
 from ..programs.capabilities import Form, HasForms, InfersTask
 from ..programs.judge import Judge
 from ..programs.models import engine
-from ..programs.models.lm import LanguageModel, check_priced, is_local, price
+from ..programs.models.lm import LanguageModel, Meter, check_priced, is_local, price
 from ..programs.models.transport import Reply
 from ..programs.outcome import Calibration, Decision
 from ..programs.progress import Progress, Silent
@@ -37,6 +37,7 @@ from ..programs.readings.bindings.opening import offer
 from ..programs.refining import Refinement
 from ..signatures.values import Item, Passes, Scale
 from .budget import Budget, BudgetShare
+from .crossing import FEW_LABELS, FOLDS, RUNS
 from .examples import Vector, agreement, clearly, difference, examples_of, groups, item_of, score_rows
 from .findings import Findings, Measured, origin_of
 from .fitting.folds import folds
@@ -48,9 +49,8 @@ from .search.few_shot import NoSearch
 from .search.random import CorrelationRandomSearch
 from .seen import marks
 
-#: With fewer labels a single held-out part is too small to say anything; agreement is cross-validated.
-FEW_LABELS = 30
-FOLDS = 4
+#: The share that is held out of many labels, and the fewest of which one can be, where a budget forbids folds.
+QUARTER, FEWEST_HELD_OUT = 0.25, 30
 #: Why a teacher is refused.
 NO_TEACHER = "no model writes anything in it"
 #: Calls at most to find out what a model can do.
@@ -74,13 +74,18 @@ class CompileOptions(Options):
         "What is maximised: q, kappa, auc or pairwise. none: q for scores, kappa for categories, "
         "auc for pass and fail, pairwise for preferences.",
     )
-    heldout: float = option(
-        0.25, "Share of rows (whole documents) that nothing is learnt from; agreement is reported on them.", gt=0, lt=1
+    heldout: float | None = option(
+        None,
+        "Share of rows (whole documents) that nothing is learnt from; agreement is reported on them. none: with up to "
+        "160 labels every row is judged by folds (cv), and the judge is compiled from all; with more, 0.25.",
+        gt=0,
+        lt=1,
     )
     cv: int | None = option(
         None,
         "Instead of a held-out share: the number of folds of whole documents for cross-validation; the judge itself is "
-        "compiled from all rows. none: 4 folds with fewer than 30 labels.",
+        "compiled from all rows. none, where no share is asked for either: 4 folds with up to 160 labels, five times "
+        "over where that costs no call.",
     )
     template_share: float = option(
         SHARE,
@@ -167,29 +172,31 @@ class Compiler:
         labels = labels.regrouped(self.options.template_share)
         self.refuse(judge, labels, lm)
         plan = self.plan(judge, labels, lm)
-        splits, budget, meter = plan.parts.splits, Budget(self.options.max_calls, self.options.max_cost), lm.meter
-        share = BudgetShare(budget, lm, plan, [plan.heldout_calls * len(s.heldout) // plan.heldout for s in splits])
-        started, before, measured = time.monotonic(), meter.usage, list[Measured]()
+        parts, budget, meter = plan.parts, Budget(self.options.max_calls, self.options.max_cost), lm.meter
+        paid = () if parts.free else parts.splits
+        share = BudgetShare(budget, lm, plan, [plan.heldout_calls * len(s.heldout) // plan.heldout for s in paid])
+        started, before = time.monotonic(), meter.usage
         try:
             with self._paid_from(lm):
                 capabilities = engine.run(lm.capabilities())
                 # A model is probed once a process: that is no part of what these labels cost.
                 calls, tokens = meter.logical, meter.logical_tokens
-                for split in splits:
+                if parts.crossed and judge.columns():  # folds that each took a signal's ends would differ in its scale
+                    judge = self._student(judge, labels, lm)
+                if parts.free:
                     share.for_fit()
-                    fitted = self.fit(judge, split.train, lm, plan)
-                    share.for_heldout()
-                    measured.append(self._measured(fitted, split))
-                share.for_fit()
-                final = self.fit(judge, labels, lm, plan) if plan.parts.crossed else measured[0].fitted
+                    final, runs = self._crossed_for_free(judge, labels, lm, plan)
+                else:
+                    runs = [[self._one_part(judge, split, lm, plan, share) for split in run] for run in parts.runs]
+                    share.for_fit()
+                    final = self.fit(judge, labels, lm, plan) if parts.crossed else runs[0][0].fitted
         except BudgetError:
             raise BudgetError(
                 f"the budget of {budget} was used up before there was a judge to report on; all that compiling "
                 f"these labels would do takes up to {plan.calls:,} calls"
             ) from None
-        asked = self.options.cv is not None
         o = self.options
-        findings = Findings(labels, measured, final, plan.objective, o.seed, asked=asked, new_systems=o.new_systems)
+        findings = Findings(labels, runs, final, plan.objective, o.seed, new_systems=o.new_systems)
         report = findings.report(meter.usage - before, time.monotonic() - started)
         prompt, completion = (b - a for a, b in zip(tokens, meter.logical_tokens, strict=True))
         final.judge.sureness = findings.sureness
@@ -200,6 +207,31 @@ class Compiler:
             cost={"calls": meter.logical - calls, "prompt_tokens": prompt, "completion_tokens": completion},
         )
         return final.judge, report
+
+    def _one_part(self, judge: Judge, split: Split, lm: LanguageModel, plan: Plan, share: BudgetShare) -> Measured:
+        share.for_fit()
+        fitted = self.fit(judge, split.train, lm, plan)
+        share.for_heldout()
+        return self._measured(fitted, split)
+
+    def _crossed_for_free(
+        self, judge: Judge, labels: Labels, lm: LanguageModel, plan: Plan
+    ) -> tuple[Fitted, list[list[Measured]]]:
+        """The fit to all rows, and then folds, whose calls it has made: the disk answers them, and they are not counted
+        again."""
+        final = self.fit(judge, labels, lm, plan)
+        self.progress.stage(f"{len(plan.parts.splits)} folds, of which nothing is asked", len(plan.parts.splits))
+        outcome, counted, shown = self.outcome, lm.meter, self.progress
+        lm.meter, self.progress = Meter(), Silent()
+        try:
+            runs = [list[Measured]() for _ in plan.parts.runs]
+            for place, split in ((place, split) for place, run in enumerate(plan.parts.runs) for split in run):
+                runs[place].append(self._measured(self.fit(judge, split.train, lm, plan), split))
+                shown.step()
+        finally:
+            counted.usage += replace(lm.meter.usage, cached=0)
+            lm.meter, self.progress, self.outcome = counted, shown, outcome
+        return final, runs
 
     # -- what it will do
 
@@ -227,24 +259,14 @@ class Compiler:
         levels = [scale.to_percent(level) for level in labels.levels]
         return chosen_objective(labels.kind, self.options.objective, self.options.level, levels)
 
-    def splits(self, labels: Labels) -> Parts:
-        """The one split, or the folds: as many as asked for, else where there are too few rows for a split. Raises
-        OptionError for folds that cannot be."""
-        folds, seed, labels = self.options.cv, self.options.seed, labels.regrouped(self.options.template_share)
+    def splits(self, labels: Labels, *, free: bool = False, crossed: bool = True) -> Parts:
+        """The one split, or the folds: as many as asked for, else where there are too few rows for a split. free:
+        whether folds cost no call, so that there can be several runs. crossed: whether folds may be taken unasked.
+        Raises OptionError for folds that cannot be."""
+        labels = labels.regrouped(self.options.template_share)
+        folds, seed, share = self.options.cv, self.options.seed, self.options.heldout
         if folds is not None:
-            groups = len(set(labels.groups))
-            if self.heldout is not None:
-                raise OptionError(
-                    f"cv={folds} measures on the labels themselves, heldout on others; give one of them (--cv or "
-                    "--heldout)"
-                )
-            if folds < 2:
-                raise OptionError(f"cv is {folds}; cross-validation takes 2 folds or more")
-            if folds > groups:
-                advice = f"take {groups} folds or fewer" if groups > 1 else "add rows of other documents"
-                raise OptionError(
-                    f"cv is {folds}, but groups (documents) are kept whole and there are {groups}; {advice}"
-                )
+            self._check_folds(folds, labels)
         elif self.heldout is not None:
             if self.heldout.scale != labels.scale:
                 raise OptionError(
@@ -252,16 +274,64 @@ class Compiler:
                     "read both with the same scale=…"
                 )
             assert_disjoint(labels, self.heldout)
-            return Parts((Split(labels, self.heldout),))
-        elif len(labels) >= FEW_LABELS:
-            return Parts((holdout_split(labels, share=self.options.heldout, seed=seed),))
-        return Parts(tuple(group_folds(labels, k=folds or FOLDS, seed=seed)), crossed=True)
+            return Parts(((Split(labels, self.heldout),),))
+        elif share is not None or len(labels) > FEW_LABELS or not crossed:
+            return Parts(((holdout_split(labels, share=share or QUARTER, seed=seed),),))
+        seeds = [seed + 1_000_003 * run for run in range(RUNS if free and folds is None else 1)]
+        runs = [tuple(group_folds(labels, k=folds or FOLDS, seed=one)) for one in seeds]
+        return Parts(tuple(runs), crossed=True, free=free)
+
+    def _check_folds(self, folds: int, labels: Labels) -> None:
+        groups = len(set(labels.groups))
+        if self.heldout is not None:
+            raise OptionError(
+                f"cv={folds} measures on the labels themselves, heldout on others; give one of them (--cv or --heldout)"
+            )
+        if folds < 2:
+            raise OptionError(f"cv is {folds}; cross-validation takes 2 folds or more")
+        if folds > groups:
+            advice = f"take {groups} folds or fewer" if groups > 1 else "add rows of other documents"
+            raise OptionError(f"cv is {folds}, but groups (documents) are kept whole and there are {groups}; {advice}")
+
+    def _folds_are_free(self, judge: Judge, lm: LanguageModel | str | None) -> bool:
+        """Whether folds ask nothing that the fit to all rows has not asked: at most weights are learnt, and the disk
+        keeps answers and readings. A budget counts every call."""
+        learns = isinstance(judge, InfersTask) and judge.infers()
+        if self.search.searches or learns or judge.stops_early():
+            return False
+        if judge.calls_per_row() == judge.passes(Item("An output.")).count == 0:
+            return True
+        unlimited = self.options.max_calls is None and self.options.max_cost is None
+        return unlimited and (not isinstance(lm, LanguageModel) or lm.keeps_answers)
 
     def plan(self, judge: Judge, labels: Labels, lm: LanguageModel | str | None, *, teacher: bool = False) -> Plan:
         """Calls, tokens and cost with a model or its name, and perhaps with a teacher. No model is called."""
-        parts, passes = self.splits(labels), self.search.evaluations()
-        sizes = [len(split.train) for split in parts.splits] + ([len(labels)] if parts.crossed else [])
-        train, heldout = sum(sizes), sum(len(split.heldout) for split in parts.splits)
+        parts = self.splits(labels, free=self._folds_are_free(judge, lm))
+        plan = self._plan_of(parts, judge, labels, lm, teacher=teacher)
+        if self.options.cv is not None or not parts.crossed or parts.free or len(labels) < FEWEST_HELD_OUT:
+            return plan
+        try:
+            other = self._plan_of(self.splits(labels, crossed=False), judge, labels, lm, teacher=teacher)
+        except LabelsError:  # no such split
+            return plan
+        most_calls, most_cost = self.options.max_calls, self.options.max_cost
+        beyond = plan.calls > (most_calls or plan.calls) or (plan.cost or 0.0) > (most_cost or math.inf)
+        if beyond:
+            note = f"agreement is told from {other.heldout} held-out rows: folds would take up to {plan.calls:,} calls"
+            return replace(other, notes=(*other.notes, note))
+        note = (
+            f"agreement is told from folds of all rows; --heldout {QUARTER:g} tells it from {other.heldout} rows, "
+            f"with up to {other.calls:,} calls"
+        )
+        return replace(plan, notes=(*plan.notes, note))
+
+    def _plan_of(
+        self, parts: Parts, judge: Judge, labels: Labels, lm: LanguageModel | str | None, *, teacher: bool
+    ) -> Plan:
+        passes, every = self.search.evaluations(), parts.fits(len(labels))
+        # Of folds that ask nothing new only the fit to all rows is paid for.
+        sizes, heldout = ([len(labels)], 0) if parts.free else (every, parts.heldout)
+        train = sum(sizes)
         # The search's own zero-shot pass repeats one of the trials: answered from the disk, but counted in a budget.
         forms = len(judge.forms(logprobs=True)) if isinstance(judge, HasForms) else 0
         learns = isinstance(judge, InfersTask) and judge.infers()
@@ -291,6 +361,9 @@ class Compiler:
         lengths = [len(r.source) + len(r.output) + len(r.context or "") + len(r.reference or "") for r in labels.rows]
         row_tokens = int(np.mean(lengths) / 3.5) + 20
         shown = self.search.max_demos // 2 if passes > 1 else 0
+        steps = train * (passes + taught + tried + second) + 2 * heldout + infer
+        steps += train if judge.fitted_always else 0
+        steps += len(parts.splits) if parts.free else 0
         prompt = scoring * (row_tokens * (1 + shown) + 250) + infer * (row_tokens * self.inference.batch_size + 300)
         prompt += proposed * (row_tokens * 8 + 1500)
         completion = scoring * 45 + infer * 150 + proposed * 300
@@ -309,13 +382,14 @@ class Compiler:
         asked = scoring + infer + proposed + written
         return Plan(
             rows=len(labels),
-            train=train,
-            heldout=heldout,
-            folds=len(parts.splits) if parts.crossed else 0,
+            train=sum(every),
+            heldout=parts.heldout,
+            folds=len(parts.runs[0]) if parts.crossed else 0,
+            runs=len(parts.runs),
             calls=asked + PROBES if asked else 0,
             heldout_calls=judging,
             row_calls=max(dearest.calls_per_row(), per_row),
-            steps=judged + train * (tried + second) + 2 * heldout + infer + (train if judge.fitted_always else 0),
+            steps=steps,
             prompt_tokens=prompt,
             completion_tokens=completion,
             cost=None if name is None else price(name, Reply("", None, prompt, completion)),
@@ -332,9 +406,7 @@ class Compiler:
         plan = plan or self.plan(judge, train, lm)
         by = plan.objective
         examples, scale = examples_of(train, judge), Scale(*train.scale)
-        student = judge.copy_for(scale=scale, sureness=None, decision=None, preference=None, provenance={})
-        student.set_lm(lm)
-        student.meet("" if train.aspect in OVERALL else train.aspect, list(map(item_of, examples)))
+        student = self._student(judge, train, lm)
         inference: Inference | None = None
         if isinstance(student, InfersTask) and student.infers():
             order = np.random.default_rng([self.options.seed, 77]).permutation(len(examples))
@@ -362,8 +434,21 @@ class Compiler:
             return fitted
         known = {one.name: one for one in self.finalists(fitted, train)}
         if take not in known:
-            raise OptionError(f"take: there is no candidate {take!r}{nearest(take, known)}, but {', '.join(known)}")
+            fold = plan.parts.crossed and len(train) < plan.rows
+            where = " in one of the folds; --heldout 0.25 searches once" if fold else ""
+            raise OptionError(
+                f"take: there is no candidate {take!r}{nearest(take, known)}, but {', '.join(known)}{where}"
+            )
         return known[take]
+
+    def _student(self, judge: Judge, labels: Labels, lm: LanguageModel) -> Judge:
+        """A copy that has met these rows, and has learnt nothing."""
+        scale = Scale(*labels.scale)
+        student = judge.copy_for(scale=scale, sureness=None, decision=None, preference=None, provenance={})
+        student.set_lm(lm)
+        items = list(map(item_of, examples_of(labels, judge)))
+        student.meet("" if labels.aspect in OVERALL else labels.aspect, items)
+        return student
 
     def finalists(self, fitted: Fitted, train: Labels) -> Iterator[Fitted]:
         """What was fitted, and what could have come of it instead: zero-shot, and the other candidates that were judged

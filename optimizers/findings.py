@@ -22,15 +22,17 @@ from ..agreement.decisions import (
     kappa_when_drawn,
     pairwise_when_drawn,
 )
+from ..agreement.differences import Difference
 from ..agreement.metric import AgreementValue
 from ..agreement.objectives import Objective
 from ..agreement.replacement import way_to_rater
-from ..agreement.resampling import Bounded, estimates_of
+from ..agreement.resampling import Bounded, Range, estimates_of
 from ..datasets.records import Labels, Row
 from ..datasets.splits import Split
 from ..programs.models.lm import Capabilities
 from ..programs.outcome import COVERAGE, Sureness
 from ..signatures.values import Scale, Usage, Verdict, json_number
+from .crossing import crossed, crossed_agreement, crossed_difference, on_one_scale
 from .examples import Scored, Vector, agreement, difference, examples_of, humans
 from .fitting.outcome import calibrated_without, fit_sureness, places_of
 from .fitting.readings import surface_percents
@@ -61,16 +63,19 @@ class Findings:
     """All that one compile run found out."""
 
     labels: Labels
-    parts: Sequence[Measured]
-    """One, or the folds of cross-validation, which are two at least."""
+    runs: Sequence[Sequence[Measured]]
+    """One held-out part, or runs of cross-validation, of two folds at least."""
     final: Fitted
     """The fit that the judge comes from."""
     objective: Objective
     seed: int
-    asked: bool
-    """Whether folds were asked for, and not taken since there are few labels."""
     new_systems: bool = False
     """Whether the intervals of agreement speak of other systems, too."""
+
+    @property
+    def parts(self) -> Sequence[Measured]:
+        """The held-out part, or the folds of the first run, whose verdicts are reported."""
+        return self.runs[0]
 
     @property
     def folds(self) -> int:
@@ -97,30 +102,15 @@ class Findings:
 
     @cached_property
     def percents(self) -> Vector:
-        """Raw scores, those of folds in units of what each fold's judge gave its training rows: a fold's mean label is
-        low where the others' are high. Calibrated ones, mapped as folds learnt it, would order rows by fold."""
-        if not self.folds:
-            return self.parts[0].compiled.percents
-        units = np.array([(np.nanmean(p.fitted.percents), np.nanstd(p.fitted.percents) or 1.0) for p in self.parts])
-        mean, spread = units.mean(axis=0)
-        folds = zip(self.parts, units.tolist(), strict=True)
-        return np.concatenate([mean + spread * (part.compiled.percents - m) / s for part, (m, s) in folds])
-
-    def _agreement(self, percents: Vector) -> AgreementValue:
-        of, seed = self.objective, self.seed
-        return agreement(percents, self.examples, objective=of, seed=seed, new_systems=self.new_systems)
+        """Raw scores of the held-out rows, those of folds on one scale (`on_one_scale`). Calibrated ones, mapped as
+        folds learnt it, would order rows by fold."""
+        return percents_of_run(self.parts)
 
     def report(self, usage: Usage, seconds: float) -> CompileReport:
         plain = np.concatenate([part.zero_shot.percents for part in self.parts])
         human = np.concatenate([part.split.heldout.scores for part in self.parts])
-        sides = [(examples_of(part.split.train), examples_of(part.split.heldout)) for part in self.parts]
-        levels = np.array([humans(train).mean() for train, _ in sides])
-        moved = zip(sides, levels.mean() - levels, strict=True)
-        without_model = np.concatenate([surface_percents(*side) + by for side, by in moved])
         scale = Scale(*self.labels.scale)
-        heldout, zero_shot, surface = map(self._agreement, (self.percents, plain, without_model))
-        how: dict[str, Any] = {"objective": self.objective, "seed": self.seed, "new_systems": self.new_systems}
-        gap = difference(self.percents, plain, self.examples, **how)
+        heldout, zero_shot, surface, gap = self._compared()
         linear = np.array([scale.from_percent(p) for p in self.percents.tolist()], float)
         return CompileReport(
             heldout=heldout,
@@ -132,6 +122,7 @@ class Findings:
             way=self._way(),
             sureness=self._how_sure(),
             folds=self.folds,
+            runs=len(self.runs),
             train_rows=len(self.seen),
             heldout_rows=len(self.rows),
             selected=self._selected(),
@@ -157,6 +148,23 @@ class Findings:
             ),
         )
 
+    def _compared(self) -> tuple[AgreementValue, AgreementValue, AgreementValue, Difference]:
+        """Agreement of the compiled judge, of the zero-shot one and of one without a model, and the lead of the first
+        over the second; of folds, over all runs."""
+        of: dict[str, Any] = {"objective": self.objective, "seed": self.seed, "new_systems": self.new_systems}
+        judges: list[list[AgreementValue]] = [[], [], []]
+        gaps = list[Difference]()
+        for run in self.runs:
+            examples = [example for part in run for example in examples_of(part.split.heldout)]
+            compiled, plain = percents_of_run(run), np.concatenate([part.zero_shot.percents for part in run])
+            for found, percents in zip(judges, (compiled, plain, surface_of_run(run)), strict=True):
+                found.append(agreement(percents, examples, **of))
+            gaps.append(difference(compiled, plain, examples, **of))
+        if not self.folds:
+            return judges[0][0], judges[1][0], judges[2][0], gaps[0]
+        compiled_judge, zero_shot, surface = map(crossed_agreement, judges)
+        return compiled_judge, zero_shot, surface, crossed_difference(gaps)
+
     def provenance(
         self, report: CompileReport, *, optimizer: dict[str, Any], capabilities: Capabilities, cost: dict[str, int]
     ) -> dict[str, Any]:
@@ -178,7 +186,8 @@ class Findings:
             **({"criteria_from": report.drawn_from} if report.drawn_from else {}),
             **{refinement.name: refinement.details for refinement in final.refined},
             **{name: data[name] for name in (*shared, "mean_absolute_error")},
-            "heldout": data["heldout"] | {"cross_validated": self.folds > 0, "folds": self.folds},
+            "heldout": data["heldout"]
+            | {"cross_validated": self.folds > 0, "folds": self.folds, "runs": len(self.runs)},
             **({} if report.decisions is None else {"decisions": report.decisions}),
             "capabilities": asdict(capabilities),
             "cost": cost,
@@ -263,6 +272,7 @@ class Findings:
             return None
         table = np.array([[*ratings, *[math.nan] * (raters - len(ratings))] for ratings in singles], float)
         way = way_to_rater(self.percents, table, documents=[row.group for row in self.rows], seed=self.seed)
+        way = crossed([way], Range(-math.inf, math.inf)) if self.folds else way
         return {"raters": raters} | {name: json_number(value) for name, value in asdict(way).items()}
 
     def _decisions(self, heldout: AgreementValue) -> dict[str, Any] | None:
@@ -278,6 +288,7 @@ class Findings:
         for name, measure in self._measures(usable, rows, units).items():
             count = int(units.max(initial=-1)) + 1
             (estimate,) = estimates_of(measure, count, [measure.within], rounds=1000, confidence=0.95, seed=self.seed)
+            estimate = crossed([estimate], measure.within) if self.folds else estimate
             found = heldout if MEASURED.get(name) == self.objective.name else estimate  # one number has one interval
             figures[name] = {key: json_number(getattr(found, key)) for key in asdict(estimate)}
         return figures
@@ -306,18 +317,19 @@ class Findings:
     # -- in words
 
     def _notes(self, heldout: AgreementValue, surface: AgreementValue) -> list[str]:
-        final, rows, label = self.final, len(self.rows), self.objective.label
+        final, rows, label, chance = self.final, len(self.rows), self.objective.label, self.objective.chance
         documents = len({row.group for row in self.rows})
         repaired = sum(v.repaired for v in self.verdicts)
         unfit = final.record.selected.disqualified
-        few = "" if self.asked else f"{len(self.labels)} labels are too few for a held-out part: "
+        times = f"{len(self.runs)} times {self.folds} folds" if len(self.runs) > 1 else f"{self.folds} folds"
         more = "" if self.folds else "hold out more (--heldout), cross-validate (--cv), or "
         notes: list[tuple[object, str]] = [
             (
                 self.folds,
-                f"{few}agreement is cross-validated ({self.folds} folds), each fold judged by a judge compiled without "
-                f"it; the saved judge is compiled from all {len(self.labels)} labels",
+                f"agreement is cross-validated ({times}), each fold judged by a judge compiled without it; the saved "
+                f"judge is compiled from all {len(self.labels)} labels, and intervals are wider by what fitting adds",
             ),
+            *((True, against) for against in self._against()),
             (
                 self.labels.suggested.any() and not self._suggested,
                 f"{self.labels.suggested.sum()} of {len(self.labels)} labels are of rows that `suggest` chose: they "
@@ -337,16 +349,16 @@ class Findings:
                 f"which resamples documents, is very wide; {more}label more documents",
             ),
             (
-                heldout.low <= self.objective.chance <= heldout.high,
-                f"the interval of the held-out agreement holds {self.objective.chance:g}: this judge cannot be "
-                "distinguished from one that guesses; do not rely on it (a stronger model, your own --task and "
-                "--criteria, or more labels may help)",
+                heldout.high < chance,
+                f"WARNING: this judge runs against people: the interval of its held-out agreement, {label} "
+                f"{_span(heldout)}, lies below {chance:g}: the better a text, the lower its score. Do not use "
+                "it, and see whether the labels, or a signal, say more for better texts",
             ),
             (
-                heldout.high < self.objective.chance,
-                f"the interval of the held-out agreement lies below {self.objective.chance:g}: this judge runs against "
-                "people, the better they find a text, the lower its score; do not rely on it, and see whether the "
-                "labels say more for better texts",
+                heldout.low <= chance <= heldout.high,
+                f"the interval of the held-out agreement holds {chance:g}: this judge cannot be distinguished from one "
+                "that guesses; do not rely on it (a stronger model, your own --task and --criteria, or more labels may "
+                "help)",
             ),
             (
                 surface.value >= heldout.value and not surface.reason,
@@ -365,6 +377,37 @@ class Findings:
             (self._stopped, f"the search ended early: {self._stopped}"),
         ]
         return [*self.labels.warnings, *(note for holds, note in notes if holds)]
+
+    def _against(self) -> list[str]:
+        """A sentence on each signal that human ratings fall with, on all labels: nothing is fitted to its scale."""
+        notes, examples = list[str](), examples_of(self.labels)
+        for column in self.final.judge.columns():
+            values = [column.percent(column.value(row.columns)) for row in self.labels.rows]
+            found = agreement(np.array(values), examples, objective=self.objective, seed=self.seed)
+            if found.high < self.objective.chance:
+                notes.append(
+                    f"WARNING: signal {column.name} runs against people: {self.objective.label} {_span(found)} on "
+                    f"these labels; if lower is better, say so: "
+                    f"--signal {column.name}={column.best:g}..{column.worst:g}"
+                )
+        return notes
+
+
+def percents_of_run(run: Sequence[Measured]) -> Vector:
+    """Raw scores of a run's held-out rows, those of folds on one scale where these learnt anything."""
+    if all(np.array_equal(part.compiled.percents, part.zero_shot.percents, equal_nan=True) for part in run):
+        return np.concatenate([part.compiled.percents for part in run])
+    if len(run) == 1:
+        return run[0].compiled.percents
+    return on_one_scale([(part.fitted.percents, part.compiled.percents) for part in run])
+
+
+def surface_of_run(run: Sequence[Measured]) -> Vector:
+    """Scores of a run's held-out rows by surface statistics alone, of folds moved to one mean label."""
+    sides = [(examples_of(part.split.train), examples_of(part.split.heldout)) for part in run]
+    levels = np.array([humans(train).mean() for train, _ in sides])
+    moved = zip(sides, levels.mean() - levels, strict=True)
+    return np.concatenate([surface_percents(*side) + by for side, by in moved])
 
 
 def origin_of(labels: Labels) -> dict[str, Any]:

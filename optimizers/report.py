@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from ..agreement.metric import AgreementValue
 from ..agreement.objectives import Objective
 from ..datasets.splits import Split
@@ -21,10 +23,26 @@ from .search.base import SearchRecord
 @dataclass(frozen=True, slots=True)
 class Parts:
     """How labels are split: rows to learn from and rows held out, once, or by the folds of cross-validation (two at
-    least), after which the judge itself is compiled from all rows."""
+    least) in one run or several, while the judge itself is compiled from all rows. free: whether folds ask nothing that
+    the fit to all rows has not asked."""
 
-    splits: tuple[Split, ...]
+    runs: tuple[tuple[Split, ...], ...]
     crossed: bool = False
+    free: bool = False
+
+    @property
+    def splits(self) -> tuple[Split, ...]:
+        """Those of all runs."""
+        return tuple(split for run in self.runs for split in run)
+
+    def fits(self, rows: int) -> list[int]:
+        """How many rows each fit learns from. rows: all labels."""
+        return [len(split.train) for split in self.splits] + ([rows] if self.crossed else [])
+
+    @property
+    def heldout(self) -> int:
+        """Held-out rows, each as often as it is judged."""
+        return sum(len(split.heldout) for split in self.splits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +53,7 @@ class Plan:
     train: int
     heldout: int
     folds: int
+    runs: int
     calls: int
     """An upper bound, without repeats of unreadable answers."""
     heldout_calls: int
@@ -93,8 +112,9 @@ class Fitted:
     @property
     def percents(self) -> Vector:
         """The judge's raw scores of the training rows, each judged without its document in the prompt, or by weights
-        that were fitted without its fold."""
-        return self.refined[-1].percents if self.refined else self.record.scored.percents
+        that were fitted without its fold; cut to 0..100, as verdicts are that meet what is fitted to these."""
+        percents = self.refined[-1].percents if self.refined else self.record.scored.percents
+        return np.clip(percents, 0.0, 100.0)
 
     @property
     def name(self) -> str:
@@ -129,6 +149,8 @@ class CompileReport:
     seconds: float
     calibrated_error: float
     uncalibrated_error: float
+    runs: int = 1
+    """How often all rows were judged by folds."""
     readings: tuple[dict[str, Any], ...] = ()
     """Name, weight and Q on training rows (out of fold) of what the judge is made of, where it weighs readings."""
     decisions: dict[str, Any] | None = None
@@ -153,7 +175,8 @@ class CompileReport:
     def table(self) -> Table:
         """The compiled judge beside zero-shot and the baseline without a model."""
         by, how = self.heldout.by, "held out, never seen by the search"
-        how = f"{self.folds}-fold cross-validation" if self.folds else how
+        times = f"{self.runs} × " if self.runs > 1 else ""
+        how = f"{times}{self.folds}-fold cross-validation" if self.folds else how
         names = [*(["Q"] if by.name != "q" else []), "Pearson", "Spearman", "Kendall"]
         numbers = [Column(name, ".2f") for name in (by.label, *names)]
         spoken_of = "other documents and systems" if self.heldout.new_systems else "other documents"
@@ -190,6 +213,7 @@ class CompileReport:
             "way": self.way,
             "cross_validated": self.folds > 0,
             "folds": self.folds,
+            "runs": self.runs,
             "train_rows": self.train_rows,
             "heldout_rows": self.heldout_rows,
             "selected": self.selected,

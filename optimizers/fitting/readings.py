@@ -81,7 +81,7 @@ def weigh(
     """The fit that compiling takes for a table. own: the reading that is the judge's own score. first: whether that is
     a strong judge's, beside which nothing is known from experience. The direct score, which costs a call for every row,
     is left out unless it clearly gains Q on groups that were left out."""
-    if first or own != DIRECT:
+    if first or own != DIRECT or DIRECT not in table.names:
         return gaussian(table, scores, experience, own=own, within=within, first=first)
     tables = table, _without_own(table)
     every, free = (gaussian(part, scores, experience, own=own, within=within) for part in tables)

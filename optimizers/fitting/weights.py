@@ -223,11 +223,9 @@ class Training:
 
 
 def refine(program: Judge, training: Training) -> list[Refinement]:
-    """Run every refiner of the judge, each on the scores that the one before left; empty for judges without any. What
-    is fitted to these scores later meets verdicts, which lie in 0..100, so that they are cut there, too."""
+    """Run every refiner of the judge, each on the scores that the one before left; empty for judges without any."""
     done: list[Refinement] = []
     for refiner in program.refiners() if isinstance(program, Refinable) else ():
-        found = refiner(training)
-        done.append(replace(found, percents=np.clip(found.percents, 0.0, 100.0)))
+        done.append(refiner(training))
         training = replace(training, percents=done[-1].percents)
     return done

@@ -264,6 +264,11 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         self._capabilities = able
 
     @property
+    def keeps_answers(self) -> bool:
+        """Whether the disk answers what was asked before."""
+        return self._cache is not None and self.identity is not None
+
+    @property
     def identity(self) -> str | None:
         """What distinguishes its answers from another model's of the same name; part of the cache key, never saved.
         None where that is not known."""
@@ -378,7 +383,7 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
     async def _complete(self, request: Request, readable: Callable[[Reply], bool]) -> tuple[Reply, Usage, float | None]:
         """`complete` without callbacks; with what the call used and what it cost, None where no price is known."""
         self.meter.admit()
-        if self._cache is None or self.identity is None:
+        if self._cache is None or not self.keeps_answers:
             reply, usage = await self._ask(request)
             readable(reply)
         else:

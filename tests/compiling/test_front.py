@@ -12,7 +12,8 @@ from json_lines import Rows, lines
 from judgesmith.choosing.front import Point, front
 from judgesmith.optimizers.seen import Seen
 
-FEW = "--method active-critic --variant vanilla --explain before --reading said --optimizer labeled-few-shot --json"
+FORM = "--method active-critic --variant vanilla --explain before --reading said"
+FEW = f"{FORM} --optimizer labeled-few-shot --heldout 0.25 --json"
 HARM = "typos:major,word-deletion:major,case,attack-plea"
 ALSO = ("--also", "discern", "--discern-texts", 8, "--discern-perturb", HARM)
 

@@ -50,6 +50,20 @@ def test_a_strong_signal_judges_alone_where_nothing_is_clearly_ahead(tmp_path: P
     assert "if lower is better, say so: --signal gpt4=0..1" in " ".join(turned.output.split())
 
 
+def test_what_runs_against_people_is_said_in_every_case(tmp_path: Path) -> None:
+    labels = written(tmp_path / "labels.jsonl", 40, strong=0.9)
+    said, _ = compiled(labels)
+    assert not any(note.startswith("WARNING") for note in said["notes"])
+    assert (said["folds"], said["runs"], said["heldout_rows"]) == (4, 5, 40)
+    for signals in (["gpt4=3..-3", "--take", "zero-shot"], ["ter=100..0", "--signal", "gpt4=3..-3"]):
+        done = run("compile", labels, "--signal", *signals, "--scale", "-6", "6", "-o", tmp_path / "turned.json")
+        shown = " ".join(done.output.split())
+        assert "WARNING: signal gpt4 runs against people: Q -2." in shown
+        assert "if lower is better, say so: --signal gpt4=-3..3" in shown
+        assert ("WARNING: this judge runs against people" in shown) == ("--take" in signals)
+        assert "distinguished from one that guesses" not in shown
+
+
 def test_what_people_like_beside_it_is_learnt_and_the_judge_needs_its_columns(tmp_path: Path) -> None:
     labels = written(tmp_path / "labels.jsonl", 80, strong=0.7, lengthy=1.0)
     alone, _ = compiled(labels, "--signal", "ter=100..0", "--take", "zero-shot")

@@ -20,6 +20,8 @@ from judgesmith.mlflow.logging import ExperimentLog, metrics, mlflow_scorer, ste
 from judgesmith.programs.artifact import fingerprint
 
 MODULES = ("mlflow", "mlflow.entities", "mlflow.genai", "mlflow.genai.scorers", "mlflow.artifacts")
+#: A quarter of the rows is held out, as the tests of runs count them.
+QUARTER = ("--heldout", 0.25)
 #: What an obedient stand-in for MLflow takes in one request.
 MOST_METRICS, MOST_PARAMS = 1000, 100
 
@@ -170,7 +172,7 @@ def one_line(done: Any) -> str:
 
 
 def test_a_run_holds_what_report_and_judge_say(store: Store, compile_: Any, rows_file: Rows, tmp_path: Path) -> None:
-    told = compile_(rows_file(48), "--variant", "vanilla", "--seed", 3, "--mlflow", "trial", "--json").told
+    told = compile_(rows_file(48), *QUARTER, "--variant", "vanilla", "--seed", 3, "--mlflow", "trial", "--json").told
     assert told["mlflow"] == {"experiment": "trial", "run": "run-1", "error": None, "model": None}
     run = store.runs["run-1"]
     assert run.status == "FINISHED"
@@ -267,7 +269,7 @@ def test_an_experiment_that_was_deleted_or_has_no_name_is_refused(store: Store) 
 @pytest.mark.parametrize("broken", ["create_run", "log_batch", "log_text", "set_terminated"])
 def test_a_failed_log_loses_no_judge(broken: str, store: Store, compile_: Any, rows_file: Rows, tmp_path: Path) -> None:
     rows, store.broken = rows_file(48), broken
-    done = compile_(rows, "--mlflow", "trial", "--json")
+    done = compile_(rows, *QUARTER, "--mlflow", "trial", "--json")
     assert done.code == 1
     assert js.load(tmp_path / "made.json", lm="openai/fake").provenance["labels"]["rows"] == 48
     assert done.json["heldout"]["n"] == 12
@@ -278,7 +280,7 @@ def test_a_failed_log_loses_no_judge(broken: str, store: Store, compile_: Any, r
     if broken not in ("create_run", "set_terminated"):  # which of itself cannot be said to have failed
         assert store.runs["run-1"].status == "FAILED"
     store.broken = None
-    assert compile_(rows, "--mlflow", "trial", "--json").json["calls"] == 0
+    assert compile_(rows, *QUARTER, "--mlflow", "trial", "--json").json["calls"] == 0
 
 
 def test_an_undefined_number_is_left_out() -> None:

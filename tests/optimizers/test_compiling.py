@@ -18,6 +18,7 @@ from judgesmith.optimizers.compiling import Compiler
 from judgesmith.optimizers.report import CompileReport
 from judgesmith.programs.artifact import dumps
 
+SHARE = 0.25
 Compiled = Callable[..., tuple[js.Judge, CompileReport]]
 TWO = [js.Criterion("Clarity", "is clear"), js.Criterion("Truth", "is true")]
 CRITERIA = "Clarity: So. Score: 50\nTruth: So. Score: 50"
@@ -25,9 +26,11 @@ CRITERIA = "Clarity: So. Score: 50\nTruth: So. Score: 50"
 
 @pytest.fixture
 def compiled(server: Any, labels: Labels) -> Compiled:
-    """compiled(labels, **options of js.compile): the judge and its report, with a small search where none is given."""
+    """compiled(labels, **options of js.compile): the judge and its report, with a small search where none is given, and
+    a quarter of 30 labels or more held out where no folds are asked for."""
 
     def run(labels: Labels = labels, judge: js.Judge | None = None, **options: Any) -> tuple[js.Judge, CompileReport]:
+        options.setdefault("heldout", None if "cv" in options or len(labels) < 30 else SHARE)
         options.setdefault("optimizer", js.CorrelationRandomSearch(candidates=options.pop("candidates", 2)))
         options.setdefault("connection", js.Connection(api_base=server.base, attempts=options.pop("attempts", 5)))
         options.setdefault("lm", "openai/fake")
@@ -129,10 +132,11 @@ def telling(fake: Any) -> Callable[[Any], Any]:
 @pytest.mark.parametrize(
     ("documents", "options", "folds", "note"),
     [
-        (6, {}, 4, "24 labels are too few for a held-out part: agreement is cross-validated (4 folds), "),
+        (6, {}, 4, "agreement is cross-validated (4 folds), "),
+        (12, {"heldout": None}, 4, "agreement is cross-validated (4 folds), "),
         (12, {"cv": 3}, 3, "agreement is cross-validated (3 folds), "),
     ],
-    ids=["few labels", "asked for"],
+    ids=["few labels", "more", "asked for"],
 )
 def test_a_cross_validated_row_is_judged_by_a_judge_that_did_not_see_it(
     documents: int,
@@ -238,7 +242,7 @@ def test_the_fine_variant_is_kept_where_it_is_clearly_better(
 
     server.answer = lambda ask: CRITERIA if ask.step == "criteria" else fake.judging(score)(ask)
     judge = js.ActiveCritic(explain="before", reading="said", task="Judge.", criteria=TWO)
-    plan = Compiler(search=js.CorrelationRandomSearch(candidates=0)).plan(judge, labels, "openai/fake")
+    plan = Compiler(search=js.CorrelationRandomSearch(candidates=0), heldout=SHARE).plan(judge, labels, "openai/fake")
     made, report = compiled(labels, judge, candidates=0)
     assert (made.options()["variant"], report.heldout.q) == (right.replace("both", "coarse"), pytest.approx(3.0))
     assert [form.get("variant") for form in made.provenance["forms"]] == [None, "fine"]
@@ -280,7 +284,7 @@ def test_nothing_beside_method_and_search_where_nothing_is_to_be_refined(
     made, _ = compiled(labels, judge, candidates=1, refine=refined)
     assert len(fitted) == refined
     assert [form["knowledge"] for form in made.provenance["forms"]] == ([True, False] if refined else [])
-    plans = [Compiler(refine=one).plan(judge, labels, None).calls for one in (True, False)]
+    plans = [Compiler(refine=one, heldout=SHARE).plan(judge, labels, None).calls for one in (True, False)]
     assert plans[0] - plans[1] == 2 * 36  # the form that is tried with the inferred task, and without
 
 
@@ -319,7 +323,7 @@ def test_held_out_rows_of_a_variant_that_asks_twice_are_paid_for(
     server.answer = answer
     judge = js.ActiveCritic("coarse", explain="before", reading="said", task="Judge.", criteria=TWO)
     search = js.OptunaSearch(trials=40, startup=8, max_demos=2, variants=["fine"])
-    assert Compiler(search=search).plan(judge, labels, None).heldout_calls == 12 * (1 + 2)
+    assert Compiler(search=search, heldout=SHARE).plan(judge, labels, None).heldout_calls == 12 * (1 + 2)
     made, report = compiled(labels, judge, optimizer=search, budget=Budget(max_calls=560))
     assert isinstance(made, js.ActiveCritic)
     assert made.variant == "fine"
@@ -344,6 +348,22 @@ def test_a_teacher_is_paid_from_the_same_budget(server: Any, compiled: Compiled,
     assert len(server.asks) <= 300
     assert report.usage.calls == len(server.asks)
     assert teacher.meter.max_calls is None
+
+
+def test_folds_give_way_to_a_budget_and_the_plan_says_what_they_cost(
+    server: Any, compiled: Compiled, labels: Labels
+) -> None:
+    judge = js.ActiveCritic("coarse", explain="before")
+    search = js.CorrelationRandomSearch(candidates=2)
+    held, folds = (Compiler(search=search, heldout=share).plan(judge, labels, None) for share in (SHARE, None))
+    assert (held.folds, folds.folds, folds.runs) == (0, 4, 1) and 4 * held.calls < folds.calls
+    assert f"--heldout 0.25 tells it from 12 rows, with up to {held.calls} calls" in folds.notes[-1]
+    assert not any("folds" in note for note in held.notes)
+    _, report = compiled(labels, judge, heldout=None, max_calls=folds.calls - 1)
+    assert (report.folds, report.heldout_rows, report.stopped) == (0, 12, None)
+    assert Compiler(search=search, max_calls=folds.calls).plan(judge, labels, None).folds == 4
+    note = f"agreement is told from 12 held-out rows: folds would take up to {folds.calls:,} calls"
+    assert note in Compiler(search=search, max_calls=folds.calls - 1).plan(judge, labels, None).notes
 
 
 @pytest.mark.parametrize("calls", [1, 110])
@@ -383,15 +403,18 @@ def test_a_budget_of_money(server: Any, compiled: Compiled, labels: Labels) -> N
     ],
     ids=["auto", "coarse", "vanilla", "fine"],
 )
+@pytest.mark.parametrize("share", [SHARE, None], ids=["held out", "folds"])
 def test_the_plan_is_an_upper_bound(
-    judge: js.Judge, options: dict[str, Any], server: Any, compiled: Compiled, labels: Labels
+    judge: js.Judge, options: dict[str, Any], share: float | None, server: Any, compiled: Compiled, labels: Labels
 ) -> None:
     search = None if "optimizer" in options else js.CorrelationRandomSearch(candidates=options.get("candidates", 2))
-    plan = Compiler(search=search).plan(judge, labels, "openai/fake")
+    plan = Compiler(search=search, heldout=share).plan(judge, labels, "openai/fake")
     assert server.asks == []
-    made, _ = compiled(labels, judge, **options)
+    made, _ = compiled(labels, judge, heldout=share, **options)
     assert made.provenance["cost"]["calls"] <= plan.calls
-    assert plan.calls < 2 * made.provenance["cost"]["calls"] + 20
+    # Folds of what learns nothing are free, and of two forms that are planned this model answers one.
+    times = 3 if plan.parts.free else 2
+    assert plan.calls < times * made.provenance["cost"]["calls"] + 20
 
 
 # -- the same again ---------------------------------------------------------------------------------------------------

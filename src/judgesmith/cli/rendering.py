@@ -26,9 +26,8 @@ def show_dry_run(plan: Mapping[str, Any], *, as_json: bool) -> None:
 
 def show_plan(plan: Plan, model: str) -> None:
     table = Table(["", ""], f"Estimated cost with {model} (upper bound)", header=False)
-    split = (
-        f"{plan.folds} folds, cross-validated" if plan.folds else f"{plan.train} to learn from, {plan.heldout} held out"
-    )
+    folds = f"{plan.runs} times {plan.folds}" if plan.runs > 1 else f"{plan.folds}"
+    split = f"{folds} folds, cross-validated" if plan.folds else f"{plan.train} to learn from, {plan.heldout} held out"
     table.add("rows", f"{plan.rows} ({split})")
     table.add("maximised", f"{plan.objective.label}: {plan.objective.about}")
     table.add("calls", f"{plan.calls:,}")
@@ -83,7 +82,7 @@ def show_report(report: CompileReport, judge: Judge, *, shown: Sequence[str] = (
     )
     for note in report.notes:
         if note not in shown:
-            out.print(f"note: {note}", style="yellow", markup=False)
+            out.print(f"note: {note}", style="red" if note.startswith("WARNING") else "yellow", markup=False)
 
 
 def said_in(comments: Sequence[Mapping[str, str]]) -> str:

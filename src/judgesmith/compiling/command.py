@@ -57,7 +57,12 @@ class Compile(Command, Aspect, Preset, Model, Rows, Json):
     scale: tuple[float, float] | None = flag(
         None, "Lowest and highest score; inferred if not given.", metavar="LOW HIGH"
     )
-    heldout: str = flag("0.25", "Share of rows held out, or a file of other labels.", coerce_numbers_to_str=True)
+    heldout: str | None = flag(
+        None,
+        "Share of rows held out, or a file of other labels. Default: with up to 160 labels every row is judged by "
+        "folds, and the judge is compiled from all; with more, 0.25.",
+        coerce_numbers_to_str=True,
+    )
     optimizer: str | None = flag(
         None,
         "How it is compiled: see `judgesmith list optimizers`. Default: zero-shot for readings, else random-search.",
@@ -99,7 +104,8 @@ class Compile(Command, Aspect, Preset, Model, Rows, Json):
                 "`judgesmith new`"
             )
         share, file = _heldout(self.heldout)
-        chosen["run"] |= {"heldout": share} | ({"max_calls": self.max_calls} if self.max_calls else {})
+        flags = {"heldout": share, "max_calls": self.max_calls}
+        chosen["run"] |= {name: value for name, value in flags.items() if value}
         run = CompileRun.of(
             setup,
             chosen,
@@ -118,12 +124,14 @@ class Compile(Command, Aspect, Preset, Model, Rows, Json):
         return compile_judge(run, dry_run=self.dry_run, as_json=self.as_json)
 
 
-def _heldout(given: str) -> tuple[float, Path | None]:
-    """A share of rows, or a file of labels. Raises OptionError."""
+def _heldout(given: str | None) -> tuple[float | None, Path | None]:
+    """A share of rows, or a file of labels; neither where nothing is asked for. Raises OptionError."""
+    if given is None:
+        return None, None
     try:
         share = float(given)
     except ValueError:
-        return 0.25, Path(given)
+        return None, Path(given)
     if not 0 < share < 1:
         raise OptionError(f"--heldout {given}: a share lies between 0 and 1; or name a file of labels")
     return share, None
@@ -275,7 +283,7 @@ def _dry_run(run: CompileRun, judge: Judge, labels: Labels, compiler: Compiler, 
     seconds = expected_seconds(plan.calls, run.lm, run.connection())
     plan = replace(plan, seconds=seconds)
     if as_json:
-        names = ("rows", "train", "heldout", "folds", "calls", "prompt_tokens", "completion_tokens", "cost")
+        names = ("rows", "train", "heldout", "folds", "runs", "calls", "prompt_tokens", "completion_tokens", "cost")
         by = {"level": plan.objective.level, "objective": plan.objective.name}
         search = compiler.search.settings() | by if compiler.search else {}
         print_json(

@@ -32,9 +32,8 @@ class Demo(Command, Json):
                     "[bold]48 simplified sentences[/bold], written and rated 1-5 (is it fluent?) by the makers of "
                     "judgesmith for this demo (see datasets/demo/CARD.md): demonstration ratings, no benchmark."
                 )
-            # Half of the documents held out: an interval over six would say nothing.
             setup = Setup.choose(None, None, self.lm)
-            chosen = setup.resolve({"heldout": 0.5})
+            chosen = setup.resolve()
             run = CompileRun.of(
                 setup,
                 chosen,

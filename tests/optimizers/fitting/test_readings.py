@@ -12,13 +12,14 @@ from planted import PlantedReader, guessing, planted_labels
 
 import judgesmith as js
 from judgesmith.datasets.records import Labels
-from judgesmith.optimizers.compiling import Compiler
+from judgesmith.optimizers.compiling import PROBES, Compiler
 from judgesmith.programs import artifact
 from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.programs.readings.bindings import opening
 from judgesmith.programs.readings.bindings.opening import Opened
 from judgesmith.programs.readings.judge import ReadingsJudge
-from judgesmith.testing.scripted import MakeScripted, scripted_models
+from judgesmith.testing.fake import own_environment
+from judgesmith.testing.scripted import MakeScripted, ScriptedTransport, scripted_models
 
 MODEL = "a1b2" * 16
 
@@ -57,14 +58,32 @@ def test_the_report_says_what_weighs(compiled: ReadingsJudge) -> None:
 
 def test_the_plan_says_what_is_read() -> None:
     labels = planted_labels()
-    (note,) = Compiler().plan(ReadingsJudge("fluency"), labels, None).notes
+    note, _ = Compiler().plan(ReadingsJudge("fluency"), labels, None).notes
     assert note.startswith("texts that are read beside the calls: 72 rows in 72 passes of about ")
     long = replace(labels, rows=tuple(replace(row, output=row.output * 400) for row in labels.rows))
-    (note,) = Compiler().plan(ReadingsJudge("fluency"), long, None).notes
+    note, _ = Compiler().plan(ReadingsJudge("fluency"), long, None).notes
     passes, tokens = (int(n.replace(",", "")) for n in re.findall(r"([\d,]+) passes of about ([\d,]+) tokens", note)[0])
     characters = sum(len(row.output) for row in long.rows)
     assert passes >= 2 * 72 and characters / 3.5 < tokens < 2 * characters / 3.5
     assert Compiler(search=None).plan(DirectScorer("fluency"), labels, None).notes == ()
+
+
+def test_folds_of_a_judge_that_only_weighs_cost_no_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own_environment(monkeypatch, tmp_path)
+    reader, labels, transport = PlantedReader(), planted_labels(12, 2), ScriptedTransport(guessing())
+    monkeypatch.setitem(opening._opened, "test/model at None", Opened(reader, MODEL))
+    lm = js.LanguageModel("test/model", transport, identity="test")
+    plan = Compiler(search=None).plan(ReadingsJudge("fluency"), labels, lm)
+    judge = js.compile(ReadingsJudge("fluency"), labels, lm=lm)
+    report, cost = judge.report, judge.provenance["cost"]["calls"]
+    assert (report.runs, report.folds, report.heldout_rows, plan.runs) == (5, 4, 24, 5)
+    assert len(transport.requests) == cost == 24 and report.usage.cached == 0 and plan.calls == 24 + PROBES
+    assert reader.reads == 24
+    assert "(5 times 4 folds)" in report.notes[0] and "all 24 labels" in report.notes[0]
+    assert [line.count("5 × 4-fold") for line in report.table().title.splitlines()] == [1]
+    assert len(judge.provenance["seen"]) == 24 and judge.provenance["heldout"]["runs"] == 5
+    for options in ({"max_calls": 500}, {"cv": 3}):
+        assert js.compile(ReadingsJudge("fluency"), labels, lm=lm, **options).report.runs == 1
 
 
 def test_a_compiled_judge_is_saved_whole(compiled: ReadingsJudge, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from judgesmith.optimizers.fitting.outcome import (
     fit_sureness,
 )
 from judgesmith.optimizers.fitting.weights import Training, refine
+from judgesmith.optimizers.report import Fitted
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.artifact import load
 from judgesmith.programs.openlgauge.judge import OpeNLGauge
@@ -123,12 +124,14 @@ def test_heads_are_saved_and_give_what_a_verdict_can_have(tmp_path: Path, given_
     labels, table = given_
     rows, head = examples_of(labels), Head(table)
     training = Training(rows, [Verdict(score=math.nan)] * len(rows), np.full(len(rows), 50.0), Q())
-    (refinement,) = refine(head, training)  # type: ignore[arg-type]
-    assert head.fit is not None and ((refinement.percents >= 0) & (refinement.percents <= 100)).all()
     judge = ReadingsJudge(reader="none", signals=["a=0..1"], first="a", scale=Scale(0, 1))
+    refined: Any = tuple(refine(head, training))  # type: ignore[arg-type]
+    unsearched: Any = None
+    percents = Fitted(judge, judge, unsearched, None, (), refined).percents
+    assert head.fit is not None and ((percents >= 0) & (percents <= 100)).all()
     judge.take(head.fit.head, "")
-    judge.calibration = Calibration.fit(refinement.percents, labels.scores, judge.scale)
-    judge.sureness = fit_sureness(refinement.percents, labels.scores, labels.scores, labels.groups, judge.scale)
+    judge.calibration = Calibration.fit(percents, labels.scores, judge.scale)
+    judge.sureness = fit_sureness(percents, labels.scores, labels.scores, labels.groups, judge.scale)
     judge.save(tmp_path / "judge.json")
     loaded: Any = load(tmp_path / "judge.json")
     assert loaded.head(table) == pytest.approx(judge.head(table), abs=1e-3)  # type: ignore[misc]

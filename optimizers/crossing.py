@@ -1,0 +1,108 @@
+"""How far a judge agrees with people, told from folds: every row judged by what was fitted without its document, once
+or in several runs of other folds.
+
+A bootstrap of the rows holds what is fitted still, while the judge that is saved was fitted to other rows than any
+fold's. So its interval is too narrow, by a factor that hardly depends on the number of labels, their documents or how
+strong a judge is (experiments/results/crossing.md): 1.35 for one run of 4 folds. Several runs show part of that
+variance, as the spread between them, and leave a factor of 1.1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import scipy
+
+from ..agreement.differences import Difference
+from ..agreement.metric import AgreementValue
+from ..agreement.resampling import Estimate, Range
+from .examples import Vector
+
+#: Up to this number of labels every row is judged by folds; with more, a held-out part says enough.
+FEW_LABELS = 160
+#: Folds of a run, and runs where they cost no call.
+FOLDS, RUNS = 4, 5
+#: What intervals are widened by: of several runs (beside twice the spread between them), and of one.
+SEVERAL, ONE = 1.1, 1.35
+#: How near to perfect agreement counts as that: on the scale of atanh it is infinitely far.
+NEAREST = 0.995
+
+
+def on_one_scale(folds: Sequence[tuple[Vector, Vector]]) -> Vector:
+    """The held-out scores of all folds, in the folds' order, in units of what each fold's judge gave its training rows.
+
+    A fold's mean label is low where the others' are high, so that scores as they are would order rows by fold. folds:
+    scores of the training rows, and of the held-out rows; NaN where a judge failed.
+    """
+    units = np.array([(np.nanmean(train), np.nanstd(train) or 1.0) for train, _ in folds])
+    mean, spread = units.mean(axis=0)
+    parts = zip(folds, units.tolist(), strict=True)
+    return np.concatenate([mean + spread * (heldout - m) / s for (_, heldout), (m, s) in parts])
+
+
+def crossed(runs: Sequence[Estimate], within: Range) -> Estimate:
+    """The mean of what some runs found on the same rows, with one interval.
+
+    It is widened on the scale of atanh, where its width hardly depends on the value; an endless range is
+    taken as it is. NaN where most runs have none.
+    """
+    values, low, high = (np.array([getattr(run, name) for run in runs]) for name in ("value", "low", "high"))
+    value = float(values.mean())
+    known = np.isfinite(low) & np.isfinite(high)
+    if known.sum() * 2 < len(runs) or not known.any():
+        return Estimate(value)
+    halves = (_apart(high[known], within) - _apart(low[known], within)) / 2
+    between = float(np.std(_apart(values, within), ddof=1)) if len(runs) > 1 else 0.0
+    factor = SEVERAL if len(runs) > 1 else ONE
+    half = factor * math.sqrt(float(np.mean(halves**2)) + (2 * between) ** 2)
+    centre = float(_apart(np.array([value]), within)[0])
+    low_end, high_end = _back(centre - half, within), _back(centre + half, within)
+    return Estimate(value, min(value, low_end), max(value, high_end))
+
+
+def _apart(values: Vector, within: Range) -> Vector:
+    if not math.isfinite(within.high):
+        return values
+    shares = (values - within.middle) / (within.high - within.middle)
+    return np.asarray(np.arctanh(np.clip(shares, -NEAREST, NEAREST)))
+
+
+def _back(z: float, within: Range) -> float:
+    if not math.isfinite(within.high):
+        return max(z, within.low)
+    return math.tanh(z) * (within.high - within.middle) + within.middle
+
+
+def crossed_agreement(runs: Sequence[AgreementValue]) -> AgreementValue:
+    """The agreement that some runs found on the same rows: the mean of each number, with the interval of `crossed`."""
+    first = runs[0]
+    by = first.by
+    found = crossed([Estimate(run.value, run.low, run.high) for run in runs], Range(by.worst, by.chance + by.reach))
+    reasons = [run.reason for run in runs if run.reason]
+    reached = replace(first.reached, value=found.value, reason=reasons[0] if len(reasons) * 2 > len(runs) else None)
+    parts = ("q", "pearson", "spearman", "kendall")
+    means = {name: _mean([getattr(run.objective, name) for run in runs]) for name in parts}
+    return replace(first, reached=reached, low=found.low, high=found.high, objective=replace(first.objective, **means))
+
+
+def crossed_difference(runs: Sequence[Difference]) -> Difference:
+    """The difference of two judges that some runs found on the same rows: the mean, with one standard error for its
+    interval and its p, widened as `crossed` widens."""
+    first, values = runs[0], np.array([run.value for run in runs])
+    value, errors = float(values.mean()), np.array([run.error for run in runs if not math.isnan(run.low)])
+    if len(errors) * 2 < len(runs) or not len(errors):
+        return replace(first, value=value, low=math.nan, high=math.nan, p=math.nan, error=math.nan)
+    reach = float(scipy.stats.t.isf(0.025, first.freedom))
+    between = float(np.std(values, ddof=1)) if len(runs) > 1 else 0.0
+    factor = SEVERAL if len(runs) > 1 else ONE
+    error = factor * math.sqrt(float(np.mean(errors**2)) + (2 * between / reach) ** 2)
+    p = float(2 * scipy.stats.t.sf(abs(value) / error, first.freedom)) if error > 0 else first.p
+    return replace(first, value=value, low=value - reach * error, high=value + reach * error, p=p, error=error)
+
+
+def _mean(values: Sequence[float]) -> float:
+    known = [value for value in values if not math.isnan(value)]
+    return math.fsum(known) / len(known) if known else math.nan
