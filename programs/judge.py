@@ -35,7 +35,7 @@ from .progress import counting
 from .prompting.layouts import SentencesLayout
 from .prompting.predict import JudgePredict, answer_of, called, carrying, material
 from .prompting.saved import traced_demo
-from .prompting.suspicion import LOOKED_INTO, guarded_apart, weighed
+from .prompting.suspicion import LOOKED_INTO, SHOWN, guarded, weighed
 
 if TYPE_CHECKING:
     from .readings.bindings.columns import Column
@@ -591,7 +591,8 @@ class Judge(Quiet):
 
     async def _weighed(self, item: Item, lm: LanguageModel, explain: bool) -> Verdict:
         """The verdict that counts, of those with and without what addresses a judge."""
-        safe, said = await guarded_apart(item, LOOKED_INTO)
+        size = sum(len(getattr(item, name) or "") for name in SHOWN)
+        safe, said = await engine.apart(size, guarded, item, LOOKED_INTO)
         verdict = await self._judged(item, lm)
         verdict = verdict if said is None else weighed(verdict, await self._judged(safe, lm), said)
         return await self._explained(safe, verdict, lm) if explain else verdict

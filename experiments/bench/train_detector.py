@@ -1,12 +1,12 @@
 """Train the detector of attacks (`programs/prompting/wording.bin`).
 
-    JUDGESMITH_DATA=… python experiments/bench/train_detector.py [--without-known] [--shift BIAS] [-o FILE]
+    JUDGESMITH_DATA=… python experiments/bench/train_detector.py [--without-known] [--families] [-o FILE]
 
 Its texts are those of `detector/*.toml`, drawn with many words, those of `attacks.jsonl`, and as harmless ones the
 outputs and sources of public sets whose licences let weights be passed on (`SETS`). `attacks-unseen.jsonl` is not read.
 A logistic regression over the runs of words of `wording`; of an attack the run that looks most like one counts. The
-bias is set so that one harmless text in 400 of those of detector/*.toml and attacks.jsonl is above .5 when its own
-topic is left out of the training.
+bias is less by `SHIFT`: about where, when `attacks.jsonl` was left out, one in a hundred of its harmless texts stayed
+above .5. With `--families` the families are left out by turns, and the shares of both kinds are printed.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ SETS += ("wqrm_edits", "pandalm", "roscoe_reasoning", "inferential_soundness", "
 DRAWS = 8
 WEIGHTS_OF = {"attack": 1.0, "harmless": 3.0}
 RIDGE = 0.1
+SHIFT = 1.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +153,8 @@ def highest(rows: Rows, weights: NDArray[Any], bias: float, count: int) -> NDArr
     return found
 
 
-def across(texts: Sequence[Text], rows: Rows) -> tuple[NDArray[Any], float]:
-    """The highest log-odds of each text by a model that saw none of its family, and the change of the bias."""
+def across(texts: Sequence[Text], rows: Rows) -> NDArray[Any]:
+    """The highest log-odds of each text by a model that saw none of its family; NaN for public texts."""
     families = np.array([text.family for text in texts])
     rng = np.random.default_rng(1)
     names = sorted({one for one in families.tolist() if not one.startswith("public/")})
@@ -163,8 +164,7 @@ def across(texts: Sequence[Text], rows: Rows) -> tuple[NDArray[Any], float]:
     for fold in range(4):
         weights, bias = trained(texts, rows, folds != fold)
         odds[folds == fold] = highest(rows, weights, bias, len(texts))[folds == fold]
-    harmless = odds[(folds >= 0) & np.array([not text.attack for text in texts])]
-    return odds, float(np.quantile(harmless, 1 - 1 / 400))
+    return odds
 
 
 def packed(weights: NDArray[Any], bias: float) -> bytes:
@@ -177,7 +177,7 @@ def packed(weights: NDArray[Any], bias: float) -> bytes:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--without-known", action="store_true", help="leave attacks.jsonl out, to measure on it")
-    parser.add_argument("--shift", type=float, help="take this change of the bias instead of looking for it")
+    parser.add_argument("--families", action="store_true", help="leave each family out by turns, and write nothing")
     parser.add_argument("-o", "--output", type=Path, default=WEIGHTS)
     given = parser.parse_args()
     rng = np.random.default_rng(0)
@@ -188,20 +188,15 @@ def main() -> None:
     ]
     rows = Rows(texts)
     print(f"{len(texts)} texts, {rows.matrix.shape[0]} runs", flush=True)
-    shift = given.shift
-    if shift is None:
-        odds, shift = across(texts, rows)
-        shares: dict[str, list[bool]] = {}
-        for text, one in zip(texts, odds, strict=True):
-            if not text.family.startswith("public/"):
-                shares.setdefault(f"{'attack' if text.attack else 'harmless'} {text.family}", []).append(one > shift)
-        for name, found in sorted(shares.items()):
-            print(f"{name}: {np.mean(found):.2f} of {len(found)}")
-        for kind in ("attack", "harmless"):
-            every = [one for name, found in shares.items() if name.startswith(kind) for one in found]
-            print(f"families left out, {kind}: {np.mean(every):.3f}; bias {-shift:+.2f}")
+    if given.families:
+        odds = across(texts, rows)
+        attack = np.array([text.attack for text in texts])
+        for shift in (0.0, 0.6, SHIFT, 1.8, 2.4, 3.6):
+            seen, alarms = (np.nanmean(odds[of & ~np.isnan(odds)] > shift) for of in (attack, ~attack))
+            print(f"bias less by {shift}: attacks {seen:.3f}, harmless {alarms:.4f}", flush=True)
+        return
     weights, bias = trained(texts, rows, np.ones(len(texts), bool))
-    given.output.write_bytes(packed(weights, bias - shift))
+    given.output.write_bytes(packed(weights, bias - SHIFT))
 
 
 if __name__ == "__main__":

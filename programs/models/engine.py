@@ -24,6 +24,9 @@ import dspy
 T = TypeVar("T")
 R = TypeVar("R")
 
+#: Characters that are gone through in a thread.
+LONG = 20_000
+
 _lock = threading.RLock()  # a collection while it is held may end a batch that was left
 _loop: asyncio.AbstractEventLoop | None = None
 _thread: threading.Thread | None = None
@@ -107,6 +110,14 @@ async def on_loop(coroutine: Coroutine[Any, Any, T]) -> T:
     if threading.current_thread() is _thread:
         return await coroutine
     return await asyncio.wrap_future(submit(coroutine))
+
+
+async def apart(size: int, function: Callable[..., T], *given: Any) -> T:
+    """What a function gives, from a thread where it has so many characters to go through that others would wait, with
+    the context variables of here."""
+    if size < LONG:
+        return function(*given)
+    return await asyncio.to_thread(function, *given)
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:

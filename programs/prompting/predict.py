@@ -129,7 +129,8 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
     async def _asked(self, lm: LanguageModel, inputs: Mapping[str, Any], usable: Callable[[Read], bool]) -> Answer:
         able = await lm.capabilities()
         layout = self.layout
-        messages = self.messages(inputs)
+        size = sum(len(text) for text in inputs.values() if isinstance(text, str))
+        messages = await engine.apart(size, self.messages, inputs)
         if not able.system_prompt:
             messages = without_system(messages)
         used: list[Usage] = []

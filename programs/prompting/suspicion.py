@@ -14,7 +14,6 @@ twice, as it is and without the sentences that hold them, and where that moves t
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import binascii
 import html
@@ -40,9 +39,8 @@ MOST_MOVED = 10.0
 FRAME, MENTIONED = 1.0, -1.5
 #: Characters between two signs that are left out with them: a request may go on there.
 BETWEEN = 300
-#: From how many characters on a row is looked at in a thread, so that others do not wait; up to how many its texts are
-#: looked at together.
-LONG, SHORT = 20_000, 5_000
+#: Up to how many characters the texts of a row are looked at together.
+SHORT = 5_000
 
 _CONTROL = (
     r"(?:<\s?\|[^|<>\n]{1,40}\|\s?>|<<\s?/?sys\s?>>|"
@@ -265,13 +263,14 @@ def _blank(match: re.Match[str]) -> str:
     return "[…]".ljust(size)[:size] if match[0].strip() else match[0]
 
 
-_SHOWN = ("output", "source", "context", "reference")
+#: The texts of a row that are looked at.
+SHOWN = ("output", "source", "context", "reference")
 
 
 def guarded(item: Item, least: float = FLAGGED) -> tuple[Item, Suspicion | None]:
     """An item without the sentences that address a judge, and what in its texts could have moved the score; None where
     nothing could."""
-    texts = {name: text for name in _SHOWN if (text := getattr(item, name))}
+    texts = {name: text for name in SHOWN if (text := getattr(item, name))}
     whole = "\n\n".join(texts.values())
     if len(whole) < SHORT and not any(sign in whole for sign in "<[&") and not signs(whole, least):
         return item, None  # as most rows, after one look at all of it
@@ -287,13 +286,6 @@ def guarded(item: Item, least: float = FLAGGED) -> tuple[Item, Suspicion | None]
         return item, None
     changed: dict[str, Any] = dict(safe)
     return replace(item, **changed), strongest
-
-
-async def guarded_apart(item: Item, least: float = FLAGGED) -> tuple[Item, Suspicion | None]:
-    """`guarded`, in a thread where the texts are long, so that nobody waits and a row's time limit holds."""
-    if sum(len(getattr(item, name) or "") for name in _SHOWN) < LONG:
-        return guarded(item, least)
-    return await asyncio.to_thread(guarded, item, least)
 
 
 def weighed(with_signs: Verdict, without: Verdict, said: Suspicion) -> Verdict:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from zlib import crc32
@@ -59,15 +60,39 @@ class Folded:
         return len(self.words) > FEW_WORDS
 
 
-@lru_cache(maxsize=2048)
-def folded(text: str) -> Folded:
-    """Fold a text. One without any word (of emoji, say) counts as one word, an empty one as none. Linear in length."""
+#: Characters that are folded in one call, which no other thread can interrupt.
+PIECE = 1 << 15
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """A text in parts that end at its spaces."""
+    start = 0
+    while len(text) - start > PIECE:
+        end = text.find(" ", start + PIECE)
+        if end < 0:
+            break
+        yield text[start:end]
+        start = end
+    yield text[start:]
+
+
+def _plain(text: str) -> str:
     plain = text.translate(_VISIBLE)
     if not plain.isascii():
         # Marks go first: sorting a long run of them would take normalization quadratic time.
         plain = unicodedata.normalize("NFKD", plain).translate(_VISIBLE)
-    plain = plain.casefold()
-    words = (_ASCII_WORD if plain.isascii() else _WORD).findall(plain) or ["".join(plain.split())]
+    return plain.casefold()
+
+
+def _words(text: str) -> list[str]:
+    plain = _plain(text)
+    return (_ASCII_WORD if plain.isascii() else _WORD).findall(plain)
+
+
+@lru_cache(maxsize=2048)
+def folded(text: str) -> Folded:
+    """Fold a text. One without any word (of emoji, say) counts as one word, an empty one as none. Linear in length."""
+    words = [word for piece in _pieces(text) for word in _words(piece)] or ["".join(_plain(text).split())]
     if words == [""]:
         return Folded("", "")
     return Folded(" ".join(words), "".join(map(_letter, words)))

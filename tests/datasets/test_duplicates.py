@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import cases
 
+from judgesmith import likeness
 from judgesmith.datasets import Labels, Row, assert_disjoint, group_folds
 from judgesmith.datasets.duplicates import SHARE, merge, near_pairs
 from judgesmith.datasets.loading import iter_rows, read_labels
@@ -243,3 +244,11 @@ class TestTemplatedReplies:
                 assert split.train.template_share == share
                 assert_disjoint(split.train, split.heldout)
         assert len(set(labels.regrouped(1).groups)) == 1
+
+
+@given(st.text(alphabet="aB é\u0301-\u200b漢 。\n'", max_size=60))
+def test_a_long_text_is_folded_in_parts_as_in_one(text: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        whole = likeness.folded.__wrapped__(text)
+        patch.setattr(likeness, "PIECE", 3)
+        assert likeness.folded.__wrapped__(text) == whole
