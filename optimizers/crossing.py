@@ -83,9 +83,15 @@ def crossed_agreement(runs: Sequence[AgreementValue]) -> AgreementValue:
     found = crossed([Estimate(run.value, run.low, run.high) for run in runs], Range(by.worst, by.chance + by.reach))
     reasons = [run.reason for run in runs if run.reason]
     reached = replace(first.reached, value=found.value, reason=reasons[0] if len(reasons) * 2 > len(runs) else None)
-    parts = ("q", "pearson", "spearman", "kendall")
-    means = {name: _mean([getattr(run.objective, name) for run in runs]) for name in parts}
-    return replace(first, reached=reached, low=found.low, high=found.high, objective=replace(first.objective, **means))
+    parts = [run.objective for run in runs]
+    objective = replace(
+        first.objective,
+        q=_mean([part.q for part in parts]),
+        pearson=_mean([part.pearson for part in parts]),
+        spearman=_mean([part.spearman for part in parts]),
+        kendall=_mean([part.kendall for part in parts]),
+    )
+    return replace(first, reached=reached, low=found.low, high=found.high, objective=objective)
 
 
 def crossed_difference(runs: Sequence[Difference]) -> Difference:

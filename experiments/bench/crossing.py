@@ -18,6 +18,7 @@ scores: the interval that a judge states of its own scores, for few labels, on t
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -110,8 +111,8 @@ def held(estimate: Estimate, truth: Estimate) -> bool:
         return False
     below = z(truth.value) < z(estimate.value)
     ends = (estimate.low, truth.high) if below else (estimate.high, truth.low)
-    halves = [abs(z(end) - z(one.value)) for end, one in zip(ends, (estimate, truth), strict=True)]
-    return abs(z(truth.value) - z(estimate.value)) <= float(np.hypot(*halves)) + 1e-9
+    own, other = (abs(z(end) - z(one.value)) for end, one in zip(ends, (estimate, truth), strict=True))
+    return abs(z(truth.value) - z(estimate.value)) <= math.hypot(own, other) + 1e-9
 
 
 def world(rng: np.random.Generator, rows: int, load: Vector) -> tuple[Readings, Vector]:
@@ -250,8 +251,8 @@ def held_scores(some: Readings, scores: Vector, rest: Readings, others: Vector) 
         percents, held_percents, calibration = scored(some, split)
         mapped = np.array([calibration(p) for p in held_percents.tolist()])
         sides.append((held_percents, mapped, split.heldout.scores, split.heldout.groups))
-    columns = [np.concatenate([side[k] for side in sides]) for k in range(3)]
-    sure = fit_sureness(*columns, [group for side in sides for group in side[3]], SCALE)
+    percents, mapped, people = (np.concatenate([side[k] for side in sides]) for k in range(3))
+    sure = fit_sureness(percents, mapped, people, [group for side in sides for group in side[3]], SCALE)
     assert sure is not None
     head = whole_head(some, scores)
     percents = np.clip(head(rest), 0.0, 100.0)
