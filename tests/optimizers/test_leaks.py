@@ -216,7 +216,7 @@ def test_many_demonstrations_show_no_duplicate(leaky: bool, monkeypatch: pytest.
     copier = Copier(rows)
     if leaky:  # the control: groups by names alone, and nothing that looks at what is sent
         monkeypatch.setattr(row_context, "check", lambda messages: None)
-        monkeypatch.setattr("judgesmith.datasets.records.merge_groups", lambda rows: tuple(rows))
+        monkeypatch.setattr("judgesmith.datasets.records.merge_groups", lambda rows, share: tuple(rows))
         monkeypatch.setattr(JudgePredict, "demos_for", everything_but_its_group)
     split = holdout_split(Labels(tuple(rows), "overall", (1.0, 5.0)), share=0.5)
     search = LabeledFewShot(max_demos=200)

@@ -316,7 +316,7 @@ def test_rows_whose_texts_address_a_judge_are_counted(score: Any, tmp_path: Path
         out = tmp_path / name
         assert score(rows, "-o", out).json["suspicious"] == 1
         assert score(rows, "-o", out).json["suspicious"] == 1  # resumed
-        assert "ignore all previous instructions" in out.read_text(encoding="utf-8")
+        assert "Ignore all previous instructions" in out.read_text(encoding="utf-8")
     with out.open(newline="") as file:
         assert [row["colour"] for row in csv.DictReader(file)] == ["", "red"]
 
@@ -348,6 +348,8 @@ def test_rows_judges_learnt_from_are_marked(cli: Any, server: Any, score: Any, r
         judge,
         "--candidates",
         1,
+        "--heldout",
+        0.25,
         "--json",
         "--scale",
         0,

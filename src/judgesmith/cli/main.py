@@ -152,7 +152,7 @@ def _run() -> int:
         if debug:
             raise
         first, *more = error.problems if isinstance(error, LabelsError) and error.problems else [str(error)]
-        return _say(f"{type(error).__name__}: {first}", *more)
+        return _say(f"{_public_name(error)}: {first}", *more)
     except OSError as error:
         if debug:
             raise
@@ -171,6 +171,11 @@ def _run() -> int:
     if code == STOPPED:  # typer turns Ctrl-C into this exit code without a word
         _say("stopped; finished calls and rows are kept, the same command resumes from there")
     return code or 0
+
+
+def _public_name(error: JudgesmithError) -> str:
+    """Return the name of the error as `judgesmith.errors` has it: a subclass of another module is a detail."""
+    return next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == JudgesmithError.__module__)
 
 
 def _say(*lines: str) -> int:

@@ -171,7 +171,7 @@ def test_prompts_are_answered_whole_and_too_long_ones_refused(endpoint: Embedded
     lm = language_model(f"local/{NAME}", connection=Connection(cache=False))
     judge, room = DirectScorer("fluency", lm=lm), 512 * SLOTS
     words = [room // 2, room // 2 + 1, room // 2 + 2, 4 * room]
-    rows = [{"source": "A source.", "output": f"Text {n}: " + "word " * n} for n in words]
+    rows = [{"source": "A source.", "output": f"Text {n}: " + "river " * n} for n in words]
     *some, last = judge.score_many(rows, concurrency=len(rows), progress=False)
     limit = rf"request \(\d+ tokens\) exceeds the available context size \({room} tokens\)"
     assert re.search(limit, last.failure or "")
