@@ -108,7 +108,7 @@ def test_a_kill_repeats_no_call_and_changes_nothing(
     process.kill()
     assert process.wait(HANG) == -signal.SIGKILL
     answered, under_way = set(server.answered), len(server.asks) - len(server.answered)
-    assert 0 < under_way <= 16
+    assert 0 < under_way <= 16 * 2  # places, of which each that hangs is sent once more
     assert not made.exists()
     server.answer = judge
     server.forget()
