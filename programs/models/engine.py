@@ -113,8 +113,10 @@ async def on_loop(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 async def apart(size: int, function: Callable[..., T], *given: Any) -> T:
-    """What a function gives, from a thread where it has so many characters to go through that others would wait, with
-    the context variables of here."""
+    """Return the function's result, computed in a thread for texts of `LONG` characters or more.
+
+    Context variables are those of the caller.
+    """
     if size < LONG:
         return function(*given)
     return await asyncio.to_thread(function, *given)
