@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo constraints test test-slow test-all test-train lint docs tutorials clean
+.PHONY: demo constraints test test-slow test-all test-ray test-train lint docs tutorials clean
 
 # Every version is pinned by a file that `make constraints` writes, so that a new release of a tool breaks nobody's first
 # minutes. `make test CONSTRAINTS=` takes the newest of everything.
@@ -42,6 +42,11 @@ test-all: lint test test-slow
 test-train: $(BIN)/judgesmith
 	$(BIN)/python -m pip install --quiet $(PINNED) -e '.[local,train,dev]'
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/training tests/programs/readings/test_torch_reader.py tests/programs/baselines
+
+# Ray is large, and only `score --on ray` needs it.
+test-ray: $(BIN)/judgesmith
+	$(BIN)/python -m pip install --quiet $(PINNED) -e '.[ray]'
+	$(BIN)/python -m pytest -q tests/engines
 
 # Formatting, spelling, phrases, tables of results, and types. The linters read only what Git tracks.
 LISTED = git ls-files -z
