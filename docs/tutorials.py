@@ -115,7 +115,7 @@ def person(words: list[str]) -> list[str]:
         guidelines=guidelines,
         order=given.get("--order", "file"),
     )
-    opened = open_store(wanted)
+    opened = open_store(wanted.request())
     desk = Desk(opened.store, opened.task)
     for i in range(100):
         if (unit := desk.next("Ada")["unit"]) is None:
