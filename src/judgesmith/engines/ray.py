@@ -194,20 +194,24 @@ def _ray(address: str | None, cores: int) -> Iterator[Any]:
     except ImportError as error:
         raise MissingExtraError(f"--on ray: pip install 'judgesmith[ray]' ({error})") from None
     _check_answers(address)
-    own: dict[str, Any] = {"num_cpus": cores, "include_dashboard": False} if address is None else {}
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     try:
-        ray.init(address=address or "local", log_to_driver=False, logging_level="ERROR", **own)
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        where = f"--address {address}: no Ray can be joined there" if address else "Ray cannot be started"
-        raise OptionError(f"{where}: {error}; a cluster with tokens needs RAY_AUTH_MODE=token") from None
-    try:
+        _join(ray, address, cores)
         yield ray
     except ray.exceptions.RayError as error:
         (*_, line) = str(error).strip().splitlines() or [type(error).__name__]
         raise JudgesmithError(f"Ray ended: {line}; {GO_ON}") from None
     finally:
         ray.shutdown()
+
+
+def _join(ray: Any, address: str | None, cores: int) -> None:
+    own: dict[str, Any] = {"num_cpus": cores, "include_dashboard": False} if address is None else {}
+    where = f"no Ray can be joined at {address} (RAY_AUTH_MODE=token?)" if address else "Ray cannot be started"
+    try:
+        ray.init(address=address or "local", log_to_driver=False, logging_level="ERROR", **own)
+    except Exception as error:  # of Ray's own, whatever their class: a busy machine's start raises the plain one
+        raise OptionError(f"{where}: {error}; {GO_ON}") from None
 
 
 def _check_answers(address: str | None) -> None:
