@@ -21,6 +21,8 @@ SHOWN: dict[str, tuple[Callable[[], Judge], str]] = {
     "pairwise-writer": (lambda: js.PairwiseDirectScorer("summarization/coherence"), "writer"),
     "direct": (lambda: js.DirectScorer("summarization/coherence"), "scorer"),
     "g-eval": (lambda: js.GEval("summarization/coherence"), "scorer"),
+    "panel-words": (lambda: js.Panel("summarization/coherence", forms=["words"]), "words"),
+    "panel-questions": (lambda: js.Panel("summarization/coherence", forms=["questions"]), "questions"),
     "readings": (lambda: js.ReadingsJudge("summarization/coherence"), "scorer"),
 }
 BLOCK = re.compile(r"(<!-- prompt: ([\w-]+) -->\n```text\n).*?(```)", re.DOTALL)

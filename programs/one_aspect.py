@@ -20,6 +20,8 @@ class OneAspectJudge(Judge):
 
     #: Whether the name of the labels' score has to do where the library does not know it: labels say the rest.
     takes_any_name: ClassVar[bool] = False
+    #: Whether its aspect may be made of several criteria.
+    takes_several: ClassVar[bool] = False
 
     class Options(Judge.Options):
         aspect: str = option(
@@ -34,7 +36,7 @@ class OneAspectJudge(Judge):
             aspect, criteria = known.name, (Criterion(known.name, known.definition),)
             given |= {name: value for name, value in self.told(known, its_task).items() if not given.get(name)}
             task = task or self.described(its_task)
-        if len(criteria) != 1:
+        if len(criteria) != 1 and not self.takes_several:
             raise OptionError(f"one aspect is judged at a time; got {len(criteria)} criteria")
         super().__init__(task=task, criteria=criteria, aspect=aspect, **given)
 

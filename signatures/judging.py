@@ -46,6 +46,25 @@ class ScoreOverall(ScoreByCriteria):
     score: float = dspy.OutputField(desc="overall quality")
 
 
+class RateInWords(ScoreByCriteria):
+    """You rate texts as a careful human rater would, in words, and use all of them: the best and the worst, too."""
+
+    rating: str = dspy.OutputField(desc="one of the words")
+
+
+class AnswerQuestions(ScoreByCriteria):
+    """You check texts as a careful human rater would: you answer each question by itself, and strictly."""
+
+    answers: str = dspy.OutputField(desc="yes or no to each question")
+
+
+class CompareWithReference(ScoreByCriteria):
+    """You compare texts with a reference as a careful human rater would. Other words or another length are no fault;
+    what counts is how well the output does what is asked, beside the reference."""
+
+    rating: str = dspy.OutputField(desc="how the output compares with the reference")
+
+
 class ExplainScore(ScoreByCriteria):
     """You explain to the writer of a text why it got its score: what is good in the output, and what is wrong in it,
     beside its source, in plain words. The score is given; give no other one."""

@@ -73,6 +73,7 @@ INSIDE = {
         "openlgauge": {"", "models", "prompting", "active_critic"},
         "comparing": {"", "models", "prompting"},
         "pointwise": {"", "models", "prompting", "active_critic", "comparing", "openlgauge"},
+        "panel": {"", "models", "prompting", "active_critic", "comparing", "openlgauge"},
         "readings": {"", "models", "pointwise"},
         "baselines": {"", "models", "prompting", "active_critic", "openlgauge", "comparing", "readings"},
     },

@@ -45,6 +45,7 @@ from .programs.models.lm import language_model as language_model
 from .programs.openlgauge.grounding import ground as ground
 from .programs.openlgauge.judge import Member as Member
 from .programs.openlgauge.judge import OpeNLGauge as OpeNLGauge
+from .programs.panel.judge import Panel as Panel
 from .programs.pointwise.direct import DirectScorer as DirectScorer
 from .programs.pointwise.geval import GEval as GEval
 from .programs.readings.judge import ReadingsJudge as ReadingsJudge

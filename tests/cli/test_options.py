@@ -61,6 +61,7 @@ TRIED: list[Any] = [
     [0.1, 0.2, 0.3, 0.4, 0.5],
     ["openai/other"],
     ["tags", "bare"],
+    ["words", "percent"],
 ]
 
 

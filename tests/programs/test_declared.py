@@ -32,6 +32,8 @@ OTHERS: dict[str, Any] = {
     "annotators": ["openai/a@0.5"],
     "kinds": ["likelihood"],
     "signals": ["gpt4=1..5"],
+    "forms": ["words", "percent"],
+    "models": ["openai/other"],
 }
 #: Options that go only with others.
 WITH = {"combine": {"variant": "fine"}}

@@ -34,4 +34,4 @@ def test_every_kind_and_whatever_is_fitted_is_here() -> None:
     assert {s["program"]["kind"] for s in saved} == {
         name for name, part in judges.parts().items() if part.__module__.startswith("judgesmith.")
     }
-    assert {"ensemble", "combination", "head", "student"} <= {key for s in saved for key in s}
+    assert {"ensemble", "combination", "head", "student", "panel"} <= {key for s in saved for key in s}

@@ -171,6 +171,20 @@ class Model(Options):
     api_base: str | None = flag(None, "Address of an OpenAI-style server, or of Ollama.")
 
 
+class Jury(Model):
+    """The language model of a judge, or several."""
+
+    lm: list[str] = flag(  # type: ignore[assignment]  # several where a model has one
+        [],
+        "Language model: openai/…, anthropic/… and any other LiteLLM name, ollama_chat/…, local/NAME (see `judgesmith "
+        "list models`), gguf:PATH, recorded:FILE#COLUMN. Repeat for a jury (--method panel). Default: JUDGESMITH_LM.",
+    )
+
+    def first_lm(self) -> str | None:
+        """The judge's own model; the others are a panel's `models`."""
+        return self.lm[0] if self.lm else None
+
+
 class Reach(Model, ReachOptions):
     """A language model, and how it is reached."""
 

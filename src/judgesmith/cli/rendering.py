@@ -30,7 +30,7 @@ def show_plan(plan: Plan, model: str) -> None:
     split = f"{folds} folds, cross-validated" if plan.folds else f"{plan.train} to learn from, {plan.heldout} held out"
     table.add("rows", f"{plan.rows} ({split})")
     table.add("maximised", f"{plan.objective.label}: {plan.objective.about}")
-    table.add("calls", f"{plan.calls:,}")
+    table.add("calls", f"{plan.calls:,}" + (f" ({plan.row_calls} a row)" if plan.row_calls > 1 else ""))
     table.add("prompt tokens", f"about {plan.prompt_tokens:,}")
     table.add("answer tokens", f"about {plan.completion_tokens:,}")
     table.add("time", "unknown" if plan.seconds is None else f"about {duration(plan.seconds)}")

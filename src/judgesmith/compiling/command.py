@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.markup import escape
 
-from ..cli.commands import Aspect, Command, Json, Model, Preset, Rows, argument, flag
+from ..cli.commands import Aspect, Command, Json, Jury, Preset, Rows, argument, flag
 from ..errors import OptionError
 from ..parts import plugin
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .run import CompileRun, Setup
 
 
-class Compile(Command, Aspect, Preset, Model, Rows, Json):
+class Compile(Command, Aspect, Preset, Jury, Rows, Json):
     """Learn a judge from a few human scores and save it.
 
     Finished calls are kept on disk: after Ctrl-C, a crash or a kill, the same command resumes where it stopped. What is
@@ -88,8 +88,11 @@ class Compile(Command, Aspect, Preset, Model, Rows, Json):
     def _setup(cls, given: Mapping[str, Any], options: Any) -> Setup:
         from .run import Setup
 
-        names = [*options, *(["signals"] if given.get("signal") else [])]
-        return Setup.choose(given.get("method"), given.get("optimizer"), given.get("lm"), names, given.get("begin"))
+        lms = given.get("lm") or []
+        names = [*options, *(["signals"] if given.get("signal") else []), *(["models"] if len(lms) > 1 else [])]
+        return Setup.choose(
+            given.get("method"), given.get("optimizer"), next(iter(lms), None), names, given.get("begin")
+        )
 
     def run(self) -> int:
         from .run import CompileRun
@@ -98,6 +101,7 @@ class Compile(Command, Aspect, Preset, Model, Rows, Json):
         setup = self._setup(given, (f"{key}.{name}" for key, chosen in self._more.items() for name in chosen))
         chosen = {owner.key: self.more(owner.key) for owner in setup.catalogue().owners}
         chosen["method"] |= {"signals": tuple(self.signal)} if self.signal else {}
+        chosen["method"] |= setup.jury(self.lm)
         if self.labels is None:
             raise OptionError(
                 "which labels? Name a file with human scores, or make a judge that has learnt from none with "
@@ -110,7 +114,7 @@ class Compile(Command, Aspect, Preset, Model, Rows, Json):
             setup,
             chosen,
             labels=self.labels,
-            lm=self.lm or setup.model,
+            lm=self.first_lm() or setup.model,
             start=self.begin,
             output=self.output,
             aspect=self.aspect,
@@ -283,7 +287,8 @@ def _dry_run(run: CompileRun, judge: Judge, labels: Labels, compiler: Compiler, 
     seconds = expected_seconds(plan.calls, run.lm, run.connection())
     plan = replace(plan, seconds=seconds)
     if as_json:
-        names = ("rows", "train", "heldout", "folds", "runs", "calls", "prompt_tokens", "completion_tokens", "cost")
+        counted = ("rows", "train", "heldout", "folds", "runs", "calls", "row_calls")
+        names = (*counted, "prompt_tokens", "completion_tokens", "cost")
         by = {"level": plan.objective.level, "objective": plan.objective.name}
         search = compiler.search.settings() | by if compiler.search else {}
         print_json(

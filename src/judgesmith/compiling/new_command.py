@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..cli.commands import Aspect, Command, Model, Preset, argument, flag
+from ..cli.commands import Aspect, Command, Jury, Preset, argument, flag
 
 if TYPE_CHECKING:
     from ..running.settings import Catalogue
     from .run import Setup
 
 
-class New(Command, Aspect, Preset, Model):
+class New(Command, Aspect, Preset, Jury):
     """Make a judge from one sentence, or from an aspect of the library, before there are labels.
 
     judgesmith new "The reply is polite." --lm openai/gpt-4o-mini. How far to trust it is not known yet:
@@ -38,7 +38,9 @@ class New(Command, Aspect, Preset, Model):
     def _setup(cls, given: Mapping[str, Any], options: Any) -> Setup:
         from .run import Setup
 
-        return Setup.unlabelled(given.get("method"), given.get("lm"), options, bool(given.get("criterion")))
+        lms = given.get("lm") or []
+        names = [*options, *(["models"] if len(lms) > 1 else [])]
+        return Setup.unlabelled(given.get("method"), next(iter(lms), None), names, bool(given.get("criterion")))
 
     def run(self) -> None:
         from rich.markup import escape
@@ -52,6 +54,7 @@ class New(Command, Aspect, Preset, Model):
 
         setup = self._setup(dict(self), (f"{key}.{name}" for key, chosen in self._more.items() for name in chosen))
         chosen = {owner.key: self.more(owner.key) for owner in setup.catalogue().owners}
+        chosen["method"] |= setup.jury(self.lm)
         words = JudgeInWords(**chosen["run"])
         scale = self.scale or ((1, 5) if self.criterion and not self.pass_fail else None)
         criteria = [worded(self.criterion)] if self.criterion else []
@@ -60,7 +63,7 @@ class New(Command, Aspect, Preset, Model):
             with_outcome(judge, scale, pass_fail=self.pass_fail)
             check_writable(self.output, words.criteria)
             check_listed(judge.models())
-            judge.set_lm(open_model(self.lm))
+            judge.set_lm(open_model(self.first_lm()))
             judge.begin()
             judge.save(self.output)
         saved = escape(str(self.output))

@@ -30,6 +30,8 @@ from ..signatures.values import Criterion
 METHOD, OPTIMIZER = "active-critic", "random-search"
 #: The method that is taken where none is asked for and the model can be read, and for other models without labels.
 READ, COMPARING = "readings", "pairwise-direct"
+#: The method that is taken where none is asked for and one of its own options, or a second model, is.
+PANEL, OF_PANEL = "panel", ("members", "forms", "models", "row_calls")
 #: Options of the run that only a method which infers its task has a use for.
 OF_INFERENCE = ("batches", "batch_size", "keep")
 #: What finalists are perturbed by; minor perturbations would tell judges apart on many texts only.
@@ -99,6 +101,7 @@ class Setup:
             names = list(options)
             read = cls(READ, optimizer or default_optimizer(judges.get(READ)))
             method = READ if _readable(lm, names) and all(map(read.takes, names)) else METHOD
+            method = PANEL if _of_panel(names) else method
         return cls(method, optimizer or default_optimizer(judges.get(method)))
 
     @classmethod
@@ -108,6 +111,8 @@ class Setup:
         """What is best for a judge without labels, where no method is asked for. sentence: there is a criterion."""
         names = list(options)
         able = _readable(lm, names) and all(map(cls(READ, None).takes, names))
+        if method is None and _of_panel(names):
+            return cls(PANEL, None)
         return cls(method or (READ if able else METHOD if sentence else COMPARING), None)
 
     def catalogue(self) -> Catalogue:
@@ -127,6 +132,18 @@ class Setup:
         """Whether an option of that name does something with this method and this optimizer."""
         return self.unused(name) is None and self.catalogue().takes(name)
 
+    def jury(self, lms: Sequence[str]) -> dict[str, Any]:
+        """The option of the method that a second and third model are. Raises OptionError where it has none."""
+        if len(lms) < 2:
+            return {}
+        if not self.catalogue().takes("method.models"):
+            raise OptionError(
+                f"--lm {lms[1]}: --method {self.method} has one model; several are a jury of --method {PANEL}"
+            )
+        if len(set(lms)) < len(lms):
+            raise OptionError("--lm: a model is named twice; a jury has different ones")
+        return {"models": tuple(lms[1:])}
+
     def unused(self, name: str) -> str | None:
         """With what an option of the run does nothing, and why; None where it does something."""
         method = judges.get(self.method)
@@ -142,6 +159,10 @@ class Setup:
 
     def resolve(self, given: Mapping[str, Any] | None = None, source: str = "") -> dict[str, dict[str, Any]]:
         return self.catalogue().resolve(given or {}, source)
+
+
+def _of_panel(options: Iterable[str]) -> bool:
+    return any(name.rpartition(".")[2] in OF_PANEL for name in options)
 
 
 def _readable(lm: str | None, options: Iterable[str]) -> bool:

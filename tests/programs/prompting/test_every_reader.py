@@ -52,6 +52,8 @@ SAMPLES: dict[str, tuple[dict[str, Any], str, str]] = {
         '{"criteria": [{"name": "Tone", "definition": "It is kind."}]}',
         '{"criteria": [{"name": "Draft", "definition": "A draft only."}]}',
     ),
+    "WordsLayout": ({}, "Rating: Good", "Rating: Poor"),
+    "QuestionsLayout": ({}, "1: Yes\n2: Yes\n3: Yes\n4: No\n5: No", "1: No\n2: No\n3: No\n4: No\n5: No"),
     "ComparisonLayout": ({"sampled": True}, "Better", "Worse"),
     "AnnotationLayout": (
         {},

@@ -1,0 +1,1 @@
+"""A panel: members that ask for the same judgement in different forms, or several models, averaged."""

@@ -1,0 +1,130 @@
+"""How the scores of a panel's members become one: each is standardised, and they are averaged with equal weights, but
+for a jury of several models, whose weights are drawn away from equality as far as labels say so.
+
+Measured in `experiments/results/replay.md`: equal weights are level with the best prompt in hindsight.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...parts import Options, option
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+#: From this correlation on, a member says what another one says already; on at least these many rows.
+ALIKE, FEWEST_ROWS = 0.9, 20
+#: Rows with the usual spread that are added to each member's own: few rows hardly tell a spread.
+PRIOR_ROWS = 15
+#: The least spread that is divided by, in percent.
+LEAST_SPREAD = 1.0
+#: How far a jury's weights may lie from equality (their variance, times the number of members), how much of the
+#: labels is noise, and what share of the rest the mean of all explains: each is weighed by its evidence.
+DEPARTURES, NOISES, SLOPES = (0.02, 0.1, 0.5, 2.0), (0.3, 0.5, 0.7, 0.9), (0.2, 0.5, 0.8)
+
+
+class Standing(Options):
+    """How a member's percents are read beside the others'."""
+
+    mean: float = option(50.0, "The mean of its percents.", ge=0, le=100)
+    spread: float = option(25.0, "Their standard deviation.", ge=LEAST_SPREAD, le=100)
+    weight: float = option(1.0, "Its weight in the mean of standardised percents.", ge=0, le=100)
+
+
+def averaged(percents: Matrix, standings: Sequence[Standing]) -> Vector:
+    """The panel's percents. A member that gave none is left out of its row.
+
+    percents: shape (rows, members), NaN where a member failed. Returns: shape (rows,), in [0, 100]; NaN where no member
+    with a weight gave a percent. With all members present it is their mean, weighted by weight / spread.
+
+    >>> two = [Standing(mean=40, spread=10), Standing(mean=80, spread=5)]
+    >>> averaged(np.array([[40.0, 80.0], [50.0, 80.0], [50.0, np.nan]]), two).round(2).tolist()
+    [66.67, 70.0, 73.33]
+    """
+    means, spreads, weights = (
+        np.array([getattr(one, name) for one in standings]) for name in ("mean", "spread", "weight")
+    )
+    heard = np.isfinite(percents) & (weights > 0)
+    shares = np.where(heard, weights, 0.0)
+    off = np.where(heard, (percents - means) / spreads, 0.0)
+    total = shares.sum(axis=1)
+    lead = np.divide((shares * off).sum(axis=1), total, out=np.full(len(percents), math.nan), where=total > 0)
+    pull = weights / spreads
+    centre, unit = float((pull * means).sum() / pull.sum()), float(weights.sum() / pull.sum())
+    made: Vector = np.clip(centre + unit * lead, 0.0, 100.0)
+    return made
+
+
+def standings_of(percents: Matrix) -> list[Standing]:
+    """Means and spreads of members by rows that all of them judged, with equal weights. A spread is drawn towards the
+    usual one, since a few rows hardly tell it."""
+    columns = [column[np.isfinite(column)] for column in percents.T]
+    counts = np.array(list(map(len, columns)))
+    means = [float(column.mean()) if len(column) else 50.0 for column in columns]
+    spreads = np.array([float(column.std()) if len(column) else 0.0 for column in columns])
+    usual = float(np.median(spreads))
+    drawn = np.sqrt((counts * spreads**2 + PRIOR_ROWS * usual**2) / (counts + PRIOR_ROWS))
+    return [
+        Standing(mean=round(mean, 6), spread=round(max(float(spread), LEAST_SPREAD), 6))
+        for mean, spread in zip(means, drawn, strict=True)
+    ]
+
+
+def standardised(percents: Matrix, standings: Sequence[Standing]) -> Matrix:
+    """Percents in units of their members' spreads; 0, the mean, where a member failed."""
+    means, spreads = (np.array([getattr(one, name) for one in standings]) for name in ("mean", "spread"))
+    made: Matrix = np.nan_to_num((percents - means) / spreads)
+    return made
+
+
+def jury_weights(members: Matrix, human: Vector) -> Vector:
+    """Weights of standardised members, shape (rows, members), that are equal as far as human scores do not say
+    otherwise: a ridge whose penalty is on departures from equality alone, over several strengths by their evidence.
+
+    Returns: non-negative weights whose mean is 1; all 1 where the scores are constant.
+    """
+    count, equal = members.shape[1], np.ones(members.shape[1])
+    spread = float(human.std())
+    mean = members.mean(axis=1)
+    if not spread > 0 or not float(mean.std()) > 0:
+        return equal
+    target = (human - human.mean()) / spread
+    apart = members @ (np.eye(count) - 1.0 / count)
+    alike = apart @ apart.T
+    evidence, found = list[float](), list[Vector]()
+    for slope in SLOPES:
+        start = np.full(count, slope / (count * float(mean.std())))
+        rest = target - members @ start
+        for departure in DEPARTURES:
+            for noise in NOISES:
+                lower = np.linalg.cholesky(departure / count * alike + noise * np.eye(len(target)) + 1.0)
+                solved = np.linalg.solve(lower.T, np.linalg.solve(lower, rest))
+                evidence.append(-0.5 * float(rest @ solved) - float(np.log(np.diag(lower)).sum()))
+                found.append(start + departure / count * (apart.T @ solved))
+    shares = np.exp(np.array(evidence) - max(evidence))
+    weights = np.maximum(shares @ np.array(found), 0.0)
+    made: Vector = weights / weights.mean() if weights.sum() > 0 else equal
+    return made
+
+
+def different(percents: Matrix) -> list[int]:
+    """The members that say something of their own: each, in their order, whose correlation with every one before it is
+    below ALIKE. One that has fewer than FEWEST_ROWS rows in common with another cannot be told to be alike."""
+    kept = list[int]()
+    for place in range(percents.shape[1]):
+        if not any(correlation(percents[:, one], percents[:, place]) >= ALIKE for one in kept):
+            kept.append(place)
+    return kept
+
+
+def correlation(one: Vector, other: Vector) -> float:
+    """Pearson's r over the rows that both have; NaN for fewer than FEWEST_ROWS of them, and for constants."""
+    both = np.isfinite(one) & np.isfinite(other)
+    if both.sum() < FEWEST_ROWS or np.ptp(one[both]) == 0 or np.ptp(other[both]) == 0:
+        return math.nan
+    return float(np.corrcoef(one[both], other[both])[0, 1])

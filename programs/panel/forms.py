@@ -1,0 +1,194 @@
+"""The forms in which the members of a panel ask for the same judgement. They differ in what is written, not in wording:
+prompts that differ in wording alone give nearly the same scores.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+import dspy
+
+from ...signatures.judging import (
+    AnnotateErrors,
+    AnswerQuestions,
+    CompareWithReference,
+    RateInWords,
+    ScoreCriteria,
+    ScoreOverall,
+)
+from ...signatures.values import CriterionScore, Item, Opinion
+from ..active_critic.scoring import mean_score
+from ..comparing.comparison import is_listed, said_word
+from ..models.lm import LanguageModel
+from ..models.transport import Reply
+from ..openlgauge.annotation import AnnotationLayout, Focus
+from ..openlgauge.grounding import ground_errors
+from ..openlgauge.reading import LABELS
+from ..prompting.forms import Form, choice
+from ..prompting.layouts import CriteriaLayout, Layout, OverallLayout, Read
+from ..prompting.predict import Answer, Evaluator, JudgePredict, answer_of, material
+
+FormName = Literal["criteria", "percent", "errors", "words", "questions", "reference"]
+#: How an output compares with its reference, worst first.
+BESIDE = ("Much worse", "Worse", "Equal", "Better", "Much better")
+#: From what hardly any output fails to what hardly any passes, so that the number of yeses is a score.
+QUESTIONS = (
+    "Is the output at least acceptable in {aspect}?",
+    "Would most readers be content with it?",
+    "Is it free of serious faults in this respect?",
+    "Is it clearly better than what one usually gets?",
+    "Would even a demanding expert leave it as it is?",
+)
+YES_NO = ("Yes", "No")
+#: Where an answer names the number of a question.
+_NUMBERED = re.compile(r"^[\W_]*(?:question\s*)?([1-9])\b[\W_]*(.*)$", re.IGNORECASE | re.MULTILINE)
+_RATING = re.compile(r"\brating\b\W*", re.IGNORECASE)
+
+
+def of_aspect(inputs: Mapping[str, Any]) -> str:
+    return str(inputs.get("aspect") or "quality")
+
+
+class WordsLayout(Layout):
+    """One of several words, worst first. question: what is asked, with `{aspect}`."""
+
+    def __init__(
+        self, words: Sequence[str] = LABELS, question: str = "How good is the output in {aspect}? Rate it in a word."
+    ) -> None:
+        super().__init__()
+        self.words = tuple(words)
+        self.question = question
+
+    def form(self, inputs: Mapping[str, Any]) -> Form:
+        return Form(choice("Rating", self.words, f"one of {', '.join(self.words)}"))
+
+    def rules(self, inputs: Mapping[str, Any]) -> str:
+        return f"{self.question.format(aspect=of_aspect(inputs))} Answer with one line:\n{self.form(inputs).shown()}"
+
+    def example(self, demo: Mapping[str, Any]) -> str:
+        place = math.floor(demo["score"] * (len(self.words) - 1) / 100.0 + 0.5)
+        return f"Rating: {self.words[min(place, len(self.words) - 1)]}"
+
+    def max_tokens(self, inputs: Mapping[str, Any]) -> int:
+        return 16
+
+    def extract(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
+        text = reply.text.strip()
+        stated = text[match.end() :] if (match := _RATING.search(text)) else text
+        said = None if is_listed(stated, self.words) else said_word(stated, self.words)
+        if said is None:
+            return Read({}, problem=f"not one clear rating in: {text[:120]!r}")
+        return Read({"score": 100.0 * said[0] / (len(self.words) - 1)}, not self.form(inputs).fits(text))
+
+
+class QuestionsLayout(Layout):
+    """Yes or no to questions that demand more and more; the share of yeses is the score."""
+
+    def form(self, inputs: Mapping[str, Any]) -> Form:
+        return Form(*(choice(str(number), YES_NO, "Yes or No") for number in range(1, len(QUESTIONS) + 1)))
+
+    def rules(self, inputs: Mapping[str, Any]) -> str:
+        asked = "\n".join(f"{number}. {text}" for number, text in enumerate(QUESTIONS, 1))
+        form = self.form(inputs)
+        return f"{asked.format(aspect=of_aspect(inputs))}\n\nAnswer with {form.count()}:\n{form.shown()}"
+
+    def answer(self, demo: Mapping[str, Any], inputs: Mapping[str, Any]) -> str:
+        passed = math.floor(demo["score"] * len(QUESTIONS) / 100.0 + 0.5)
+        return self.form(inputs).written(*(YES_NO[number >= passed] for number in range(len(QUESTIONS))))
+
+    def max_tokens(self, inputs: Mapping[str, Any]) -> int:
+        return 40
+
+    def extract(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
+        found: dict[int, set[int]] = {}
+        for match in _NUMBERED.finditer(reply.text):
+            said = None if is_listed(match[2], YES_NO) else said_word(match[2], YES_NO)
+            if said is not None and int(match[1]) <= len(QUESTIONS):
+                found.setdefault(int(match[1]), set()).add(said[0])
+        clear = [answers == {0} for answers in found.values() if len(answers) == 1]
+        if 2 * len(clear) <= len(QUESTIONS):
+            return Read({}, problem=f"fewer than half of the questions are answered in: {reply.text[:120]!r}")
+        lost = len(QUESTIONS) - len(clear)
+        notes = (f"{lost} of {len(QUESTIONS)} questions were not answered",) if lost else ()
+        fits = self.form(inputs).fits(reply.text)
+        return Read({"score": 100.0 * clear.count(True) / len(clear)}, not fits, notes=notes)
+
+
+def _stated(values: Mapping[str, Any], item: Item) -> Opinion:
+    return Opinion(values["score"])
+
+
+def _by_criteria(values: Mapping[str, Any], item: Item) -> Opinion:
+    scores: Mapping[str, CriterionScore] = values["criteria_scores"]
+    reasons = (f"{name}: {one.explanation}" for name, one in scores.items() if one.explanation)
+    return Opinion(mean_score(scores), explanation=" ".join(reasons))
+
+
+def _by_errors(values: Mapping[str, Any], item: Item) -> Opinion:
+    found = values["annotation"]
+    errors = ground_errors(found.errors, item.output)
+    return Opinion(values["percent"], values["label"], found.explanation, errors)
+
+
+@dataclass(frozen=True, slots=True)
+class MemberForm:
+    """One form: the prompt, the answer, and what the answer says."""
+
+    about: str
+    signature: type[dspy.Signature]
+    layout: Callable[[], Layout]
+    said: Callable[[Mapping[str, Any], Item], Opinion] = _stated
+    needs_reference: bool = False
+
+
+#: In the order in which members are taken.
+FORMS: Mapping[FormName, MemberForm] = {
+    "criteria": MemberForm(
+        "explains and scores each criterion, 0-100; their mean",
+        ScoreCriteria,
+        lambda: CriteriaLayout("before", "said"),
+        _by_criteria,
+    ),
+    "percent": MemberForm("states one number, 0-100", ScoreOverall, lambda: OverallLayout("none", "said")),
+    "errors": MemberForm("lists errors, then one of five labels", AnnotateErrors, AnnotationLayout, _by_errors),
+    "words": MemberForm("says one of five words", RateInWords, WordsLayout),
+    "questions": MemberForm("answers five yes/no questions", AnswerQuestions, QuestionsLayout),
+    "reference": MemberForm(
+        "says how the output compares with the row's reference, in five degrees",
+        CompareWithReference,
+        lambda: WordsLayout(BESIDE, "How does the output compare with the reference in {aspect}?"),
+        needs_reference=True,
+    ),
+}
+
+
+class Member(Evaluator):
+    """One call that asks for a judgement in one form; the models of a jury share it."""
+
+    def __init__(self, form: FormName) -> None:
+        super().__init__()
+        self.form = form
+        self.predict = JudgePredict(FORMS[form].signature, FORMS[form].layout())
+
+    def inputs(self, item: Item, focus: Focus, criteria: Sequence[Any]) -> dict[str, Any]:
+        marks = FORMS[self.form].said is _by_errors  # its prompt has the definition with the aspect
+        aspect = focus.described() if marks else focus.aspect
+        known = {"task": focus.task, "aspect": aspect, "criteria": tuple(criteria), "focus": focus}
+        return {**known, **material(item)}
+
+    async def ajudge(self, item: Item, focus: Focus, criteria: Sequence[Any], lm: LanguageModel) -> Answer:
+        """Raises Unreadable or CallError."""
+        return cast(Answer, answer_of(await self.acall(**self.inputs(item, focus, criteria), lm=lm)))
+
+    async def aforward(self, output: str = "", **call: Any) -> dspy.Prediction:
+        """`percent` in [0, 100], explanation and errors. call: source, context, reference, task, aspect, criteria,
+        focus, group, lm. Raises Unreadable or CallError."""
+        call.setdefault("focus", Focus(str(call.get("aspect") or "quality"), task=str(call.get("task") or "")))
+        return await self.predict.acall(output=output, **call)
+
+    def opinion(self, answer: Answer, item: Item) -> Opinion:
+        return FORMS[self.form].said(answer.read.values, item)

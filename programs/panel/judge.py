@@ -1,0 +1,343 @@
+"""A panel of prompts: the same judgement is asked for in several forms, perhaps of several models, and averaged.
+
+One prompt's answers are noisy in a way of their own; the mean of a few that differ in form agrees better with people
+than any of them chosen by labels (`experiments/results/replay.md`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Self
+
+import numpy as np
+from pydantic import AfterValidator, Field
+
+from ... import parts
+from ...errors import CallError, OptionError
+from ...parts import option
+from ...signatures.values import Details, Item, Opinion, Usage, Verdict
+from ..aspects import Aspect
+from ..comparing.comparison import settled
+from ..judge import Judge, Words
+from ..models.lm import Connection, LanguageModel, language_model
+from ..models.transport import Message
+from ..one_aspect import OneAspectJudge
+from ..openlgauge.annotation import Focus, error_list
+from ..prompting.predict import Answer, JudgePredict
+from ..refining import Matrix, Refinement, Refiner, TrainingRows, score_matrix
+from ..registry import judges
+from .averaging import Standing, averaged, correlation, different, jury_weights, standardised, standings_of
+from .forms import FORMS, FormName, Member
+
+#: Forms of a panel of one model, where none are asked for, and of a jury of several.
+MEMBERS, IN_JURY = 3, 1
+
+
+def _once(names: tuple[str, ...]) -> tuple[str, ...]:
+    if len(set(names)) < len(names):
+        raise OptionError(f"{next(n for n in names if names.count(n) > 1)} stands there twice; name each once")
+    return names
+
+
+@dataclass(frozen=True, slots=True)
+class Heard(Details):
+    """Whom a verdict rests on. members: asked; left_out: those of them that gave no score."""
+
+    members: int
+    left_out: tuple[str, ...] = ()
+
+
+@judges.register
+class Panel(OneAspectJudge):
+    """A panel of members that ask for the same judgement in different forms, averaged. Options: `judgesmith list
+    methods panel`.
+
+    Compiling standardises the members and leaves out those that say what another one says; a jury of several models is
+    weighed by the labels, from equality on. A member that fails is left out of its row, with a note.
+
+    >>> Panel("fluency", members=2, lm=None).asked_members()
+    ('criteria', 'percent')
+    """
+
+    kind: ClassVar[str] = "panel"
+    about: ClassVar[str] = "averages members that ask for the same judgement in different forms, or of several models"
+    takes_any_name: ClassVar[bool] = True
+    takes_several: ClassVar[bool] = True
+    fitted_always: ClassVar[bool] = True
+
+    class Options(OneAspectJudge.Options):
+        members: int = option(
+            0,
+            f"Forms that each model is asked in: one call each; 0: {MEMBERS}, and {IN_JURY} for a jury of several "
+            "models.",
+            ge=0,
+            le=len(FORMS),
+        )
+        forms: Annotated[tuple[FormName, ...], AfterValidator(_once)] = option(
+            (),
+            "Which forms, in their order, in place of the first ones: "
+            + "; ".join(f"{name}: {form.about}" for name, form in FORMS.items())
+            + ".",
+        )
+        models: Annotated[tuple[str, ...], AfterValidator(_once), Field(max_length=16)] = option(
+            (), "Further models of a jury, beside the judge's own (a second and third --lm)."
+        )
+        row_calls: int = option(
+            0, "Calls a row at most; members beyond that are not asked, the last forms first. 0: no limit.", ge=0
+        )
+
+    class Fitted(Judge.Fitted):
+        panel: Annotated[dict[str, Standing], Field(min_length=1, max_length=128)] | None = option(
+            None, "The members that are asked, and how their percents are read beside the others'."
+        )
+
+    def __init__(self, aspect: str | Aspect = "overall", **given: Any) -> None:
+        super().__init__(aspect, **given)
+        self.standings: dict[str, Standing] = {}
+        self._connection: Connection | None = None
+        self._open: dict[str, LanguageModel] = {}
+        self._build()
+
+    def _build(self) -> None:
+        for name in FORMS:
+            if name in self.forms_asked() and not hasattr(self, f"by_{name}"):
+                setattr(self, f"by_{name}", Member(name))
+
+    @classmethod
+    def in_words(cls, given: Mapping[str, Any], words: Words) -> Self:
+        if len(words.criteria) < 2 or words.library_aspect:
+            return super().in_words(given, words)
+        parts.read_options(cls.Options, given, f"--method {cls.kind}")
+        own = {name: value for name, value in given.items() if name != "aspect"}
+        aspect = given.get("aspect") or words.labels_aspect or "overall"
+        return cls(aspect, criteria=words.criteria, task=words.task, **own)
+
+    # -- who is asked
+
+    def forms_asked(self) -> tuple[FormName, ...]:
+        """The forms of its members, in their order."""
+        if self.forms:
+            return tuple(self.forms)
+        usual = IN_JURY if self.models_asked() else MEMBERS
+        able = [name for name, form in FORMS.items() if not form.needs_reference]
+        return tuple(able[: self.members or usual])
+
+    def models_asked(self) -> tuple[str, ...]:
+        """The models of a jury beside its own."""
+        return tuple(self.chosen.models)  # type: ignore[attr-defined]  # the method has the option's name
+
+    def asked_members(self) -> tuple[str, ...]:
+        """The members by name: a form, and for a model beside the judge's own `form of MODEL`."""
+        if self.standings:
+            return tuple(self.standings)
+        every = (form if not model else f"{form} of {model}" for form in self.forms_asked() for model in self._jury())
+        return tuple(every)[: self.row_calls or None]
+
+    def _jury(self) -> tuple[str, ...]:
+        return ("", *self.models_asked())
+
+    @staticmethod
+    def _parts(name: str) -> tuple[str, str]:
+        """The form and the model of a member; "" for the judge's own."""
+        form, _, model = name.partition(" of ")
+        return form, model
+
+    def models(self) -> tuple[str, ...]:
+        return self.models_asked()
+
+    def connect(self, connection: Connection | None) -> None:
+        self._connection, self._open = connection, {}
+
+    def use(self, name: str, lm: str | LanguageModel | Any) -> None:
+        """Let the model called `name` be this object."""
+        self._open[name] = language_model(lm)
+
+    def _model(self, name: str, lm: LanguageModel) -> LanguageModel:
+        if not name or name == lm.name:
+            return lm
+        if name not in self._open:
+            self._open[name] = language_model(name, sampling=lm.sampling, connection=self._connection)
+        self._open[name].meter = lm.meter  # one budget and one bill
+        return self._open[name]
+
+    def meet(self, aspect: str, items: Sequence[Item]) -> None:
+        super().meet(aspect, items)
+        self.standings = {}  # of a judge that is compiled again
+        lacking = [name for name in self.forms if FORMS[name].needs_reference]
+        if lacking and not any(item.reference for item in items):
+            raise OptionError(f"form {lacking[0]}: no row has a reference; leave the form out, or add that column")
+
+    def calls_per_row(self) -> int:
+        return len(self.asked_members())
+
+    @property
+    def brief(self) -> bool:
+        return False
+
+    async def prepare(self, lm: LanguageModel) -> None:
+        for name in self.models_asked():
+            await self._model(name, lm).capabilities()
+
+    # -- judging
+
+    def focus(self) -> Focus:
+        """What members are asked about: the aspect, its definition and the task."""
+        criteria = self.knowledge.criteria
+        definition = criteria[0].definition if len(criteria) == 1 else ""
+        return Focus(self.aspect, definition, self.knowledge.description)
+
+    async def ajudge(self, item: Item, lm: LanguageModel) -> Verdict:
+        names = self.asked_members()
+        # One after the other, an embedded model finds the row in its cache.
+        batches = [[name] for name in names] if lm.embedded else [list(names)]
+        answers: dict[str, Answer | CallError] = {}
+        for batch in batches:
+            answers |= zip(batch, await settled(self._asked(name, item, lm) for name in batch), strict=True)
+        opinions = {name: self._opinion(name, answer, item) for name, answer in answers.items()}
+        usage = sum((getattr(one, "usage", None) or Usage() for one in answers.values()), Usage())
+        raw = tuple(text for one in answers.values() for text in getattr(one, "raw", ()))
+        heard = {name: one for name, one in opinions.items() if one.failure is None}
+        left_out = tuple(name for name in names if name not in heard)
+        reasons = [f"member {name} is left out: {opinions[name].failure}" for name in left_out]
+        if 2 * len(heard) < len(names):
+            why = f"only {len(heard)} of {len(names)} members gave a score: {'; '.join(reasons)}"
+            return Verdict.failed(why if len(names) > 1 else str(opinions[names[0]].failure), usage=usage, raw=raw)
+        percent = float(self._averaged([opinions])[0])
+        read = [one.read for one in answers.values() if isinstance(one, Answer)]
+        notes = [f"{name}: {note}" for name, one in heard.items() for note in one.notes]
+        return Verdict(
+            score=math.nan,
+            percent=percent,
+            explanation=_nearest(heard, percent),
+            criteria=next((one.values["criteria_scores"] for one in read if "criteria_scores" in one.values), {}),
+            errors=next((one.errors for one in heard.values() if one.errors), ()),
+            repaired=any(one.repaired for one in read),
+            notes=(*reasons, *notes),
+            opinions=opinions,
+            spread=_spread(heard) * (self.scale.high - self.scale.low) / 100.0,
+            details=Heard(len(names), left_out),
+            usage=usage,
+            raw=raw,
+        )
+
+    async def _asked(self, name: str, item: Item, lm: LanguageModel) -> Answer:
+        form, model = self._parts(name)
+        if FORMS[form].needs_reference and not item.reference:  # type: ignore[index]
+            raise CallError("the row has no reference")
+        member: Member = getattr(self, f"by_{form}")
+        return await member.ajudge(item, self.focus(), self.knowledge.criteria, self._model(model, lm))
+
+    def _opinion(self, name: str, answer: Answer | CallError, item: Item) -> Opinion:
+        if isinstance(answer, CallError):
+            return Opinion(math.nan, failure=str(answer))
+        member: Member = getattr(self, f"by_{self._parts(name)[0]}")
+        said = member.opinion(answer, item)
+        failure = "no criterion could be read" if math.isnan(said.percent) else None
+        return Opinion(said.percent, said.label, said.explanation, said.errors, failure, notes=answer.read.notes)
+
+    def _averaged(self, rows: Sequence[Mapping[str, Opinion]]) -> Any:
+        names = self.asked_members()
+        standings = [self.standings.get(name, Standing()) for name in names]
+        return averaged(_percents(rows, names), standings)
+
+    # -- what is fitted
+
+    def refiners(self) -> list[Refiner]:
+        """The choice of members, and how they are averaged."""
+        return [self._settle_members]
+
+    def _settle_members(self, rows: TrainingRows) -> Refinement:
+        """Leave out members that say what another one says, standardise the others, and weigh a jury."""
+        names = self.asked_members()
+        opinions = [verdict.opinions for verdict in rows.verdicts]
+        percents = _percents(opinions, names)
+        kept = different(percents)
+        found = standings_of(percents[:, kept])
+        weights = np.ones(len(kept))
+        if len({self._parts(names[place])[1] for place in kept}) > 1:
+            usable = np.isfinite(percents[:, kept]).any(axis=1)
+            members = standardised(percents[:, kept], found)
+            weights = jury_weights(members[usable], np.asarray(rows.human)[usable])
+        self.standings = {
+            names[place]: one.model_copy(update={"weight": round(float(weight), 6)})
+            for place, one, weight in zip(kept, found, weights, strict=True)
+        }
+        shown = tuple(
+            {"name": name, "weight": round(weight / float(weights.sum()), 6), "q": round(rows.value(column), 6)}
+            for name, weight, column in zip(self.standings, weights.tolist(), percents[:, kept].T, strict=True)
+        )
+        failed = {name: int(np.isnan(column).sum()) for name, column in zip(names, percents.T, strict=True)}
+        told = _in_words(names, percents, kept, failed, weights)
+        details = {"members": [*shown], "failed": failed, "left_out": [n for n in names if n not in self.standings]}
+        return Refinement(
+            self.kind, self._averaged(opinions), details, changed=told, candidate=self.kind, weights=shown
+        )
+
+    def fitted(self) -> dict[str, Any]:
+        standings = {name: one.settings() for name, one in self.standings.items()}
+        return {"panel": standings} if standings else {}
+
+    def load_fitted(self, name: str, data: Any) -> None:
+        if name != "panel":
+            super().load_fitted(name, data)
+        standings = {member: parts.read_options(Standing, one, f"member {member}") for member, one in data.items()}
+        every = {f"{form} of {model}" if model else form for form in self.forms_asked() for model in self._jury()}
+        if unknown := sorted(set(standings) - every):
+            raise OptionError(f"there is no member {unknown[0]!r} in this panel; it has {', '.join(sorted(every))}")
+        self.standings = standings
+
+    def facts(self) -> dict[str, str]:
+        names = self.asked_members()
+        return {"members": f"{', '.join(names)}; {len(names)} call{'s'[: len(names) != 1]} a row"}
+
+    # -- demonstrations and prompts
+
+    def taught(self) -> list[JudgePredict]:
+        forms = dict.fromkeys(self._parts(name)[0] for name in self.asked_members())
+        return [getattr(self, f"by_{form}").predict for form in forms]
+
+    def demonstration(self, item: Item, verdict: Verdict | None) -> dict[str, Any]:
+        demo = super().demonstration(item, verdict)
+        if verdict is not None and verdict.errors:
+            demo["annotation"] = error_list(verdict.errors)
+        return demo
+
+    def prompts(self, item: Item) -> dict[str, list[Message]]:
+        made: dict[str, list[Message]] = {}
+        for form in dict.fromkeys(self._parts(name)[0] for name in self.asked_members()):
+            member: Member = getattr(self, f"by_{form}")
+            made[form] = member.predict.messages(member.inputs(item, self.focus(), self.knowledge.criteria))
+        return made
+
+
+def _percents(rows: Sequence[Mapping[str, Opinion]], names: Sequence[str]) -> Matrix:
+    return score_matrix(rows, names, lambda opinion: opinion.percent)
+
+
+def _nearest(heard: Mapping[str, Opinion], percent: float) -> str:
+    """What the member says that is nearest to the panel's percent, of those that explain."""
+    explained = [one for one in heard.values() if one.explanation]
+    return min(explained, key=lambda one: abs(one.percent - percent)).explanation if explained else ""
+
+
+def _spread(heard: Mapping[str, Opinion]) -> float:
+    return float(np.std([one.percent for one in heard.values()], ddof=1)) if len(heard) > 1 else math.nan
+
+
+def _in_words(
+    names: Sequence[str], percents: Matrix, kept: Sequence[int], failed: Mapping[str, int], weights: Any
+) -> str:
+    """What became of the members, for the report."""
+    parts_ = [f"the mean of {len(kept)} standardised member{'s'[: len(kept) != 1]} judges"]
+    if not np.allclose(weights, 1.0):
+        shares = zip(kept, (weights / weights.sum()).tolist(), strict=True)
+        parts_.append("weighed by the labels: " + ", ".join(f"{names[place]} {share:.2f}" for place, share in shares))
+    for place in sorted(set(range(len(names))) - set(kept)):
+        before = [one for one in kept if one < place]
+        like = max(before, key=lambda one: np.nan_to_num(correlation(percents[:, one], percents[:, place])))
+        found = correlation(percents[:, like], percents[:, place])
+        parts_.append(f"{names[place]} is left out, since {names[like]} says the same (correlation {found:.2f})")
+    parts_ += [f"{name} gave no score on {count} rows" for name, count in failed.items() if count]
+    return "; ".join(parts_)
