@@ -16,8 +16,9 @@ from .encoding import binary
 from .exports import recognised
 from .formats import Table, kind_of, open_table
 from .marks import KINDS, Kind
+from .orders import Orders
 from .preferences import Pairs
-from .records import LARGEST_SCORE, OVERALL, Columns, Labels, Row, remembered
+from .records import LARGEST_SCORE, OVERALL, Columns, Labels, Row, is_role, remembered
 from .sheet import Outputs, Sheet, names_of
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def read_labels(
     min_rows: int = FEWEST,
     limit: int | None = None,
     kind: Kind | None = None,
-    categories: Sequence[str] = (),
+    categories: Orders = (),
 ) -> Labels:
     """Read and check rows with human scores, pass/fail, categories or preferences.
 
@@ -56,7 +57,7 @@ def read_labels(
         output_a, output_b, winner; rater_score: several columns, one a person.
     limit: read the first `limit` rows only.
     kind: score, category, binary or preference; None infers it from the marks.
-    categories: the words of the categories, worst first, where they are of no known scale.
+    categories: the words of the categories, worst first, where they are of no known scale; or by the column's name.
     Rows without a rating are left out and counted (`Labels.account`). Raises LabelsError with file, row, column and
     what to do (up to 5 problems at once); OptionError for a bad argument.
     """
@@ -97,11 +98,11 @@ def read_outputs(
     limit: int | None = None,
     also: Sequence[str] = (),
     texts_needed: bool = True,
-    categories: Sequence[str] = (),
+    categories: Orders = (),
 ) -> Outputs:
     """What `read_labels` reads, with the outputs that have no rating: for every command that has a use for these. also:
     columns with further ratings. texts_needed: whether a file of ids and ratings will not do. categories: the words of
-    all ratings, worst first. Raises LabelsError."""
+    ratings, worst first, of all or by the column's name. Raises LabelsError."""
     table = open_table(source)
     records = list(itertools.islice(table.records, limit))
     if not records:
@@ -201,7 +202,12 @@ def read_compared(source: Source, columns: Mapping[str, Any] | None = None) -> l
     pairs = None if "output" in chosen else Pairs.find(names_of(plain, verdicts=False), chosen, decided=False)
     if pairs is None:
         return None
-    sides = [dict(side) for record in plain for side in pairs.sides(record, 1.0)]
+    judged_by = pairs.judged_by(plain, [name for name in names_of(plain, verdicts=False) if not is_role(name)])
+    sides = [
+        dict(side) | {name: pairs.share_of_side(record, name, place) for name in judged_by}
+        for record in plain
+        for place, side in enumerate(pairs.sides(record, 1.0))
+    ]
     for side in sides:
         del side["score"]
     roles = {role: name for role, name in chosen.items() if role not in ("output_a", "output_b", "winner", "score")}

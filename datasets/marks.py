@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 import tomllib
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,10 +13,9 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Literal, get_args
 
-import numpy as np
-
 from ..errors import OptionError
 from ..rows import is_missing
+from ..wording import folded, plain
 
 Kind = Literal["score", "category", "binary", "preference"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -36,6 +34,8 @@ _TABLES = (WORDS["pairs"], WORDS["ladders"])
 _PRESENT = word_set(WORDS["present"], "|")
 #: Words of this many steps, or more, are a score.
 _LIKERT = 5
+#: More words with their numbers than these are not listed.
+_MOST_SHOWN = 12
 #: More distinct words than these are not treated as a rating scale.
 _MOST_WORDS = 9
 
@@ -44,10 +44,6 @@ NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE | re.AS
 _DECIMAL = re.compile(r"(?<![\w.,])(\d{1,3}(?:\.\d{3})+|\d+),(\d+)(?![\w.,])", re.ASCII)
 _THOUSANDS = re.compile(r"(?<![\w.,])\d{1,3}(?:(?:,\d{3})+\.\d+|(?:,\d{3}){2,}|(?:['’]\d{3})+)(?![\w.,])", re.ASCII)
 _EITHER = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}", re.ASCII)
-#: Marks without a width. Between digits they change what is seen, and the number has two readings.
-_INVISIBLE = re.compile("[\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\u20e3]+")
-_INSIDE = re.compile(rf"(?<=[\d.,]){_INVISIBLE.pattern}(?=[\d.,])")
-_MINUS = re.compile(r"[\u2010-\u2015\u2212](?=[\d.])")
 _STARS = re.compile(r"([★⭐🌟✭✮*]*)([☆✩]*)")
 _STAR_WORDS = re.compile(r"(\d+) ?stars?", re.ASCII)
 _FRACTION = re.compile(r"(\d+(?:\.\d+)?) ?(?:/|\u2044|out of|of|von|sur|de|su) ?(\d+)", re.ASCII)
@@ -61,8 +57,6 @@ _DATE = re.compile(
     r"|\d{1,2}年?\d{1,2}月(?:\d{1,2}日)?",
     re.ASCII,
 )
-_ARABIC = {"٪": "%", "٫": ".", "٬": ","}
-_TONES = re.compile("[\U0001f3fb-\U0001f3ff\ufe0e\ufe0f\u200d]")
 _BRACKETS = re.compile(r"(?P<what>.*?\S)[\s_]*[(\[](?P<inside>[^()\[\]]*)[)\]]\s*[?:*]?\s*", re.DOTALL)
 _RANGE = re.compile(r"(?<![\d.])(-?\d{1,3})\s*(?:-|–|—|to|\.\.|bis|/)\s*(\d{1,3})(?![\d.])", re.IGNORECASE)
 _NAMED_ENDS = re.compile(r"(-?\d{1,3})\s*(?:=|:|is|means)\s*([^\d,;]*)", re.IGNORECASE)
@@ -116,7 +110,7 @@ class Marks:
             return _of_ladder([(name,) for name in categories], tuple(categories))
         if not words:
             return cls()
-        ways = (_numbers, _stars, _fractions, _percentages, _points, _numbered)
+        ways = (_numbers, _stars, _fractions, _percentages, _points, _numbered, _grades)
         result = [made for way in ways if (made := way(words)) is not None]
         result += [made for table in _TABLES if (made := _ladder(words, table)) is not None]
         # What reads most of the cells; of equals the first. The others are problems, a row each.
@@ -157,7 +151,21 @@ class Marks:
         if not self.values:
             return None
         known = ", ".join(self.names or list(self.values)[:8])
-        raise ValueError(f"{_cut(cell)} is not one of {known}; correct it, or give all words with --categories")
+        raise ValueError(
+            f"{_cut(cell)} is not one of {known}; correct it, or give all words in their order, worst first"
+        )
+
+    def shown(self, cells: Iterable[Any]) -> str:
+        """`fail = 0 < pass = 1`: what stands for what, in the words of these cells where they have one; "" where cells
+        are numbers."""
+        used: dict[float, list[str]] = {}
+        for word in dict.fromkeys(folded(cell) for cell in cells if not unrated(cell)):
+            if (number := self.values.get(word)) is not None:
+                used.setdefault(number, []).append(word)
+        named = dict(zip(self.levels, self.names, strict=True)) if used else {}
+        levels = sorted({*used, *named})
+        shown = (f"{'/'.join(used.get(level) or [named[level]])} = {level:g}" for level in levels)
+        return " < ".join(shown) if len(levels) <= _MOST_SHOWN else f"numbers from {levels[0]:g} to {levels[-1]:g}"
 
     def plain(self, cell: Any) -> Any:
         """A cell that is a number in other digits, or with commas, as the number that it is; any other as it is."""
@@ -180,36 +188,10 @@ def is_date(word: str) -> bool:
     return _DATE.fullmatch(word) is not None
 
 
-def plain(text: str) -> str:
-    """A text with the digits and signs of ASCII, and without marks that are not seen, but for those within a number."""
-    letters = (_letter(letter) for letter in text) if not text.isascii() else text
-    text = _MINUS.sub("-", "".join(letters))
-    return text if _INSIDE.search(text) else _INVISIBLE.sub("", text)
-
-
-def _letter(letter: str) -> str:
-    if "！" <= letter <= "～":  # the full-width forms
-        return chr(ord(letter) - 0xFEE0)
-    return str(unicodedata.decimal(letter)) if letter.isdecimal() else _ARABIC.get(letter, letter)
-
-
 def _word(word: str, decimal_comma: bool) -> str:
     """A folded word whose numbers have a point for a decimal comma, and nothing between thousands."""
     word = _THOUSANDS.sub(lambda hit: re.sub("[,'’]", "", hit[0]), word)
     return _DECIMAL.sub(lambda hit: f"{hit[1].replace('.', '')}.{hit[2]}", word) if decimal_comma else word
-
-
-def folded(cell: Any) -> str:
-    """A cell as the word that it is known by: lower case, single blanks, emoji without skin tones."""
-    if isinstance(cell, (bool, np.bool_)):
-        return "true" if cell else "false"
-    if isinstance(cell, (float, np.floating)) and (number := float(cell)).is_integer() and abs(number) < 1e15:
-        return str(int(number))
-    text = unicodedata.normalize("NFC", _TONES.sub("", plain(str(cell)))).casefold()
-    text = " ".join(text.replace("_", " ").split())
-    if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
-        text = text[1:-1]
-    return text.rstrip(".!,;") or text
 
 
 @lru_cache(maxsize=4096)
@@ -306,6 +288,14 @@ def _numbered(words: Counter[str]) -> Marks | None:
     levels = tuple(float(n) for n in range(low, high + 1))
     kind: Kind = "score" if len(levels) >= _LIKERT else "category"
     return Marks(kind, values, tuple(f"{n:g} {texts.get(n, '')}".strip() for n in levels), levels)
+
+
+def _grades(words: Counter[str]) -> Marks | None:
+    """A, B, C, D, F: marks of a school where somebody has the F. Without it letters may name anything."""
+    grades = "fdcba"
+    if len(words) < 3 or "f" not in words or not all(len(word) == 1 and word in grades for word in words):
+        return None
+    return replace(_of_ladder([(grade,) for grade in grades], tuple(grades.upper())), kind="score")
 
 
 def _ladder(words: Counter[str], ladders: Sequence[Sequence[str]]) -> Marks | None:

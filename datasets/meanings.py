@@ -8,7 +8,8 @@ from numbers import Real
 from typing import Any
 
 from ..conversation import parsed
-from .marks import WORDS, Marks, folded, named_scale, unrated, word_set
+from ..wording import folded
+from .marks import WORDS, Marks, named_scale, unrated, word_set
 
 Records = Sequence[Mapping[str, Any]]
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..conversation import judged, parsed
-from .marks import NUMBER, WORDS, folded, unrated, word_set
-from .meanings import spaced, words_of
+from ..wording import folded
+from .marks import NUMBER, WORDS, unrated, word_set
+from .meanings import spaced, speaks_of_machine, words_of
 
 #: Column names of the two sides, and what a winner is called.
 _SIDE = re.compile(r"(?P<what>.*?)_?(?P<side>a|b|1|2|left|right|first|second|chosen|rejected)")
@@ -78,9 +79,27 @@ class Pairs:
             return [("", 1.0)]
         cell = parsed(record.get(self.winner))
         by = cell if isinstance(cell, Mapping) else {"": cell}
-        return [(str(who), self._share(one, record)) for who, one in by.items() if not unrated(one)]
+        return [(str(who), self.share(one, record)) for who, one in by.items() if not unrated(one)]
 
-    def _share(self, cell: Any, record: Mapping[str, Any]) -> float:
+    def judged_by(self, records: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[str]:
+        """The columns of these in which a judge says, too, which output is the better one: every cell names a side, and
+        the column's name speaks of a choice or a machine, or a cell of more than a letter."""
+        own = {*self.outputs, *(self.systems or ()), self.winner}
+        return [name for name in names if name not in own and self._are_choices(name, records)]
+
+    def _are_choices(self, name: str, records: Sequence[Mapping[str, Any]]) -> bool:
+        rated = [(cell, record) for record in records if not unrated(cell := record.get(name))]
+        if not rated or any(not isinstance(cell, str) or NUMBER.fullmatch(cell.strip()) for cell, _ in rated):
+            return False
+        try:
+            shares = [self.share(cell, record) for cell, record in rated]
+        except ValueError:
+            return False
+        of_choice = bool(words_of(name) & (_WINNER_WORDS | set(_WINNERS))) or speaks_of_machine(name)
+        return len(set(shares)) > 1 and (of_choice or any(len(folded(cell)) > 1 for cell, _ in rated))
+
+    def share(self, cell: Any, record: Mapping[str, Any]) -> float:
+        """1 where a cell names the first output, 0 for the second, 0.5 for a tie. Raises ValueError for another."""
         word = folded(cell)
         if word in _TIES:
             return 0.5
@@ -96,6 +115,14 @@ class Pairs:
         if short in _SIDES:
             return 1.0 - _SIDES[short]
         raise ValueError(f"{cell!r} names neither output; write A, B or tie, or remove the row")
+
+    def share_of_side(self, record: Mapping[str, Any], name: str, place: int) -> float | None:
+        """What a judge that chose between both outputs, in the column `name`, gives one of them: 1 where it is the
+        better one; None where the judge chose none."""
+        if unrated(record.get(name)):
+            return None
+        share = self.share(record[name], record)
+        return share if place == 0 else 1.0 - share
 
     def _weight(self, word: str) -> float | None:
         """A preference between output 1 and output 2 as a number, 1.5 in the middle, as alpaca_eval writes them."""

@@ -21,7 +21,8 @@ from ..rows import ROLES as TEXT_ROLES
 from ..rows import as_text, folded_name, is_missing, named_roles, source_key, texts
 from .duplicates import SHARE, merge
 from .marks import NUMBER, Kind, Marks, named_scale, pointed, unrated
-from .meanings import by_machine, guessed, likely_scores, names_a_fault, nested_ratings, parts_of
+from .meanings import by_machine, guessed, likely_scores, nested_ratings, parts_of
+from .orders import Orders, order_of, read_marks
 
 OVERALL = "overall"
 #: Cells with ratings, each with its rater, "" where it is not named by the column.
@@ -360,19 +361,21 @@ class Columns:
     def reading(
         self,
         records: Iterable[Mapping[str, Any]],
-        categories: Sequence[str] = (),
+        categories: Orders = (),
         *,
         decimal_comma: bool = False,
     ) -> Columns:
         """These columns, with the ratings read as the cells of `records` are: words, stars and thumbs as numbers, and
-        4,5 as 4.5 where `decimal_comma` says so."""
+        4,5 as 4.5 where `decimal_comma` says so. categories: the words, worst first, of all columns or by name."""
         cells: dict[str, list[Any]] = {}
         for record in records:
             for aspect, (_, *given) in self._score_cells(record).items():
                 cells.setdefault(aspect, []).extend(part for _, cell in chain(*given) for _, part in parts_of(cell))
-        marks = {name: Marks.of(found, categories, decimal_comma=decimal_comma) for name, found in cells.items()}
-        if not categories:
-            marks = {aspect: one.of_fault() if names_a_fault(aspect) else one for aspect, one in marks.items()}
+        marks = {}
+        for name, found in cells.items():
+            names = (name, self.column_of(name))
+            order = order_of(categories, *names)
+            marks[name] = read_marks(names, found, order, decimal_comma=decimal_comma)
         return replace(self, marks=marks)
 
     def pointed(self, record: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,8 +22,20 @@ from .exports import recognised
 from .formats import Table
 from .marks import Kind, Marks, named_scale, reversed_scale, unrated
 from .meanings import names_a_fault, one_rating, speaks_of_machine, text_like
+from .orders import Orders
 from .preferences import Pairs
-from .records import OVERALL, Account, Columns, Labels, Row, by_reason, infer_scale, refuse_outliers, remembered
+from .records import (
+    OVERALL,
+    Account,
+    Columns,
+    Labels,
+    Row,
+    by_reason,
+    infer_scale,
+    is_role,
+    refuse_outliers,
+    remembered,
+)
 
 Record: TypeAlias = dict[str, Any]
 _Parsed: TypeAlias = Sequence[tuple[Row, Mapping[str, str]]]
@@ -47,7 +59,8 @@ class Outputs:
 
     records: of each output the first that it stands in. columns: their roles. problems: by aspect the first rating that
     cannot be read. compared: people compared two outputs in each row of the file; the scores are shares of comparisons
-    won. path: of the file. notes: on how it was read. decimal_comma: as of its table."""
+    won. path: of the file. notes: on how it was read. decimal_comma: as of its table. orders: the words of columns,
+    worst first, as the user said them."""
 
     origin: str
     rows: list[Row]
@@ -58,6 +71,7 @@ class Outputs:
     path: Path | None = None
     notes: tuple[str, ...] = ()
     decimal_comma: bool = False
+    orders: Orders = ()
 
     def names(self) -> list[str]:
         return names_of(self.records)
@@ -103,6 +117,8 @@ class Sheet:
                 "name them with --columns output_a=NAME --columns output_b=NAME --columns winner=NAME; "
                 "the columns are: " + ", ".join(names_of(plain))
             )
+        free = [name for name in names_of(plain, verdicts=False) if not is_role(name)]
+        self.judged_by = [] if self.pairs is None else self.pairs.judged_by(plain, free)
         for line, record in enumerate(plain, 1):
             if all(unrated(value) for value in record.values()):
                 self.skipped[line] = "the row is empty"
@@ -125,12 +141,19 @@ class Sheet:
             self.skipped[line] = both if named else "no choice was made"
             return []
         for place, (who, side) in enumerate(named):
+            side |= {name: pairs.share_of_side(record, name, place % 2) for name in self.judged_by}
             side.setdefault("id", f"{line}-{'ab'[place % 2]}")
             side |= {"rater": who} if who else {}
             # A comparison that says nothing of what it is about is a document of its own.
             if not any(side.get(name) for name in side if name not in _BESIDE):
                 side.setdefault("doc_id", f"{DERIVED}pair {line}")
         return [side for _, side in named]
+
+    def _choices(self, places: Iterable[int]) -> Record:
+        """What judges that chose between two outputs give one that stands in several comparisons: the share won."""
+        found = {name: [self.records[place][name] for place in places] for name in self.judged_by}
+        present = {name: [share for share in shares if share is not None] for name, shares in found.items()}
+        return {name: math.fsum(shares) / len(shares) if shares else None for name, shares in present.items()}
 
     def _whole(self, place: int) -> Record:
         """A record with all that its row of the file has, of an export, too."""
@@ -142,7 +165,7 @@ class Sheet:
         aspect: str | None,
         scale: tuple[float, float] | None,
         min_rows: int,
-        categories: Sequence[str],
+        categories: Orders,
     ) -> Labels:
         """The labels of one aspect, perhaps all the same. Raises LabelsError."""
         roles = self._roles(aspect, categories)
@@ -214,7 +237,7 @@ class Sheet:
             "decide"
         ]
 
-    def _roles(self, aspect: str | None, categories: Sequence[str]) -> Columns:
+    def _roles(self, aspect: str | None, categories: Orders) -> Columns:
         if not self.records:
             self._fail(_by_column(self.origin, self.problems))
             raise LabelsError(f"{self.origin}: no row is a label ({self._reasons()}); at least some must be rated")
@@ -280,6 +303,9 @@ class Sheet:
         for _, row, who in itertools.chain(*of_output):
             self.raters.update([who] if who else (), row.raters.get(aspect, ()))
         rows = [_one(group) for group in of_output]
+        if self.judged_by:
+            shares = [self._choices([place for place, _, _ in group]) for group in of_output]
+            rows = [replace(row, columns={**row.columns, **own}) for row, own in zip(rows, shares, strict=True)]
         if not self.raters:
             most = 1 if self.pairs else max((len(row.ratings.get(aspect, ())) for row in rows), default=1)
             self.raters = set(map(str, range(max(1, most))))
@@ -296,11 +322,9 @@ class Sheet:
             of_output.setdefault(key, []).append((place, row, name))
         return of_output.values()
 
-    def outputs(
-        self, also: Sequence[str] = (), *, texts_needed: bool = True, categories: Sequence[str] = ()
-    ) -> Outputs:
-        """Every output, rated or not. also: columns with further ratings. categories: the words of all ratings, worst
-        first. Raises LabelsError, for winners that cannot be read, too."""
+    def outputs(self, also: Sequence[str] = (), *, texts_needed: bool = True, categories: Orders = ()) -> Outputs:
+        """Every output, rated or not. also: columns with further ratings. categories: the words of ratings, worst
+        first, of all or by name. Raises LabelsError, for winners that cannot be read, too."""
         self._fail(_by_column(self.origin, self.problems))
         found = Columns.find(
             self.names,
@@ -323,7 +347,8 @@ class Sheet:
             rated = any(row.scores for _, row, _ in group)  # what has no rating is there as often as the file has it
             groups += [group] if rated else [[one] for one in group]
         groups.sort(key=lambda group: group[0][0])
-        rows, records = [_one(group) for group in groups], [self._whole(group[0][0]) for group in groups]
+        rows = [_one(group) for group in groups]
+        records = [self._whole(group[0][0]) | self._choices([place for place, _, _ in group]) for group in groups]
         return Outputs(
             self.origin,
             rows,
@@ -333,6 +358,7 @@ class Sheet:
             self.pairs is not None,
             notes=tuple(self.table.notes),
             decimal_comma=self.table.decimal_comma,
+            orders=categories,
         )
 
     def _told_scale(self, column: str, marks: Marks) -> tuple[tuple[float, float] | None, str | None]:

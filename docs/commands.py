@@ -34,6 +34,8 @@ def rows(model: type[Options]) -> list[str]:
     for one, field in zip(describe(model), model.model_fields.values(), strict=True):
         extra = field.json_schema_extra
         said = extra.get("cli", {}) if isinstance(extra, dict) else {}
+        if said.get("hidden"):
+            continue
         names = said.get("names") or (f"--{one.name.replace('_', '-')}",)
         name = (said.get("metavar") or one.name.upper()) if said.get("argument") else ", ".join(names)
         default = "" if one.default in ("none", "no", "") or field.is_required() else f" Default: {one.default}."

@@ -38,7 +38,7 @@ from ..programs.refining import Refinement
 from ..signatures.values import Item, Passes, Scale
 from .budget import Budget, BudgetShare
 from .crossing import FEW_LABELS, FOLDS, RUNS
-from .examples import Vector, agreement, clearly, difference, examples_of, groups, item_of, score_rows
+from .examples import Vector, agreement, clearly, difference, examples_of, groups, in_words, item_of, score_rows
 from .findings import Findings, Measured, origin_of
 from .fitting.folds import folds
 from .fitting.outcome import cheapest, fit_decision, fit_preference
@@ -169,7 +169,7 @@ class Compiler:
     def run(self, judge: Judge, labels: Labels, lm: LanguageModel) -> tuple[Judge, CompileReport]:
         """The compiled judge and its report: rows are split, a judge is fitted to each side that is learnt from and
         measured on the other, and what came out is written up."""
-        labels = labels.regrouped(self.options.template_share)
+        judge, labels = in_words(judge, labels.regrouped(self.options.template_share))
         self.refuse(judge, labels, lm)
         plan = self.plan(judge, labels, lm)
         parts, budget, meter = plan.parts, Budget(self.options.max_calls, self.options.max_cost), lm.meter

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, Self
 
@@ -16,10 +16,12 @@ from ..agreement.differences import Difference, difference_within
 from ..agreement.metric import AgreementValue
 from ..agreement.objectives import Objective, Rows
 from ..datasets.duplicates import merge, shared
+from ..datasets.orders import read_marks, refuse_unordered
 from ..datasets.records import Labels, Row
 from ..errors import JudgesmithError, LabelsError, LeakError, OptionError
 from ..programs.judge import Judge
 from ..programs.progress import Progress
+from ..programs.readings.bindings.columns import Column
 from ..rows import human_score, source_key
 from ..signatures.values import Item, Scale, Verdict
 from ..tables import shortened
@@ -43,10 +45,43 @@ def examples_of(labels: Labels, judge: Judge | None = None) -> list[dspy.Example
     return made
 
 
-def numbers_of(judge: Judge, row: Row, origin: str) -> dict[str, float]:
+def numbers_of(judge: Judge, row: Row, origin: str) -> dict[str, float | str]:
     """What a judge weighs of a row beside its texts. Raises LabelsError, with file and row, where that is missing."""
     try:
         return judge.numbers(row.columns)
+    except OptionError as error:
+        raise LabelsError(f"{origin}, row {row.line}: {error}") from None
+
+
+def in_words(judge: Judge, labels: Labels) -> tuple[Judge, Labels]:
+    """The judge, with the signals that hold words on the scales of these words, and the labels with a note on each.
+    Raises LabelsError for words whose order only the user knows."""
+    columns, notes = list(judge.columns()), list[str]()
+    for place, column in enumerate(columns):
+        if not math.isnan(column.worst):
+            continue
+        cells = [_cell_of(column, row, labels.origin) for row in labels.rows]
+        marks = read_marks([column.name], cells, numbers=True)
+        where = f"{labels.origin}, column {column.name!r}"
+        refuse_unordered(where, column.name, marks, "--signal")
+        if marks.values and not marks.levels:
+            raise LabelsError(
+                f"{where}: a signal is a number or a word; write {next(iter(marks.values))!r} as a number"
+            )
+        if marks.values:
+            steps = [[word for word, value in marks.values.items() if value == level] for level in marks.levels]
+            columns[place] = column.in_words(steps)
+            notes.append(f"{where}: the signal is read as {marks.shown(cells)}")
+    if not notes:
+        return judge, labels
+    copied = judge.copy_for()
+    copied.take_columns(columns)
+    return copied, replace(labels, warnings=(*labels.warnings, *notes))
+
+
+def _cell_of(column: Column, row: Row, origin: str) -> Any:
+    try:
+        return column.cell(row.columns)
     except OptionError as error:
         raise LabelsError(f"{origin}, row {row.line}: {error}") from None
 

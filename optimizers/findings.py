@@ -387,8 +387,7 @@ class Findings:
             if found.high < self.objective.chance:
                 notes.append(
                     f"WARNING: signal {column.name} runs against people: {self.objective.label} {_span(found)} on "
-                    f"these labels; if lower is better, say so: "
-                    f"--signal {column.name}={column.best:g}..{column.worst:g}"
+                    f"these labels; if lower is better, say so: --signal {column.turned}"
                 )
         return notes
 

@@ -286,10 +286,13 @@ class Judge(Quiet):
         """The columns of a row that it weighs beside the texts."""
         return ()
 
-    def numbers(self, record: Mapping[str, Any]) -> dict[str, float]:
+    def take_columns(self, columns: Sequence[Column]) -> None:
+        """Weigh its columns on these scales."""
+
+    def numbers(self, record: Mapping[str, Any]) -> dict[str, float | str]:
         """What a row's record has in them, by their names; NaN for an empty cell. Raises OptionError for a record that
-        lacks one, or has no number in it."""
-        return {column.name: column.value(record) for column in self.columns()}
+        lacks one, or has neither a number nor a word of its scale in it."""
+        return {column.name: column.kept(record) for column in self.columns()}
 
     @property
     def brief(self) -> bool:

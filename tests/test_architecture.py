@@ -28,12 +28,13 @@ SMALL: dict[str, set[str]] = {
     "rows": {"errors", "conversation", "likeness", "trajectories"},
     "likeness": {"errors"},
     "parts": {"errors"},
+    "wording": set(),
 }
 #: Rooms of the library, and what each may import. Agreement is usable without DSPy and without a judge.
 LIBRARY = SMALL | {
     "agreement": {"errors", "tables", "parts", "disarming", "rows"},
     "signatures": {"errors", "conversation", "rows", "tables"},
-    "datasets": {"errors", "trajectories", "conversation", "likeness", "parts", "rows"},
+    "datasets": {"errors", "trajectories", "conversation", "likeness", "parts", "rows", "wording"},
     "programs": {*SMALL, "signatures"},
     "optimizers": {*SMALL, "agreement", "signatures", "programs", "datasets"},
     "testing": {*SMALL, "agreement", "signatures", "programs", "datasets", "optimizers"},

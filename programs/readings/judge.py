@@ -90,7 +90,8 @@ class ReadingsJudge(DirectScorer):
         signals: tuple[str, ...] = option(
             (),
             "Columns of the rows that are weighed beside what is read, the most trusted one first: another judge's "
-            "scores, a metric. NAME=WORST..BEST says the scale: gpt4=1..5, or ter=100..0 where lower is better.",
+            "scores, a metric. NAME=WORST..BEST says the scale: gpt4=1..5, or ter=100..0 where lower is better; of "
+            "words NAME=WORST,…,BEST the order: gpt4=fail,pass.",
             added=True,
             max_length=64,
         )
@@ -162,6 +163,9 @@ class ReadingsJudge(DirectScorer):
 
     def columns(self) -> tuple[Column, ...]:
         return tuple(map(Column.of, self.signals))
+
+    def take_columns(self, columns: Sequence[Column]) -> None:
+        self.choose(signals=[str(column) for column in columns])
 
     def without_model(self) -> bool:
         if self.signals:
@@ -257,7 +261,8 @@ class ReadingsJudge(DirectScorer):
         if self.head is None:
             if leader is None:
                 return await super().ajudge(item, lm)
-            told = f"{leader.name}: {said:g}."
+            word = leader.kept(item.columns)
+            told = f"{leader.name}: {word if isinstance(word, str) else format(word, 'g')}."
             return Verdict(score=math.nan, explanation=told, percent=leader.percent(said))
         asked = await super().ajudge(item, lm) if DIRECT in self.head.weights else None
         row = await asyncio.to_thread(self.read, item, lm)
@@ -343,7 +348,7 @@ class ReadingsJudge(DirectScorer):
         if not fit.ahead:
             why = f"{alone} judges alone: a mixture with the other readings is not clearly ahead of it ({compared})"
             if leader is not None and fit.direct < INVERSE:
-                why += f"; if lower is better, say so: --signal {leader.name}={leader.best:g}..{leader.worst:g}"
+                why += f"; if lower is better, say so: --signal {leader.turned}"
             return Refinement(self.kind, rows.percents, details, reason=why, weights=fit.parts)
         percents = np.full(len(read), np.nan)
         percents[known] = fit.percents

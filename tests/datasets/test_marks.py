@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 from tables import cases
 
-from judgesmith.datasets.marks import Marks, folded, named_scale, reversed_scale, unrated
+from judgesmith.datasets.marks import Marks, named_scale, reversed_scale, unrated
 from judgesmith.datasets.preferences import Pairs
 from judgesmith.errors import OptionError
+from judgesmith.wording import folded
 
 CASES = cases(__file__)
 

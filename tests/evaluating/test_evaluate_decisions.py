@@ -97,6 +97,8 @@ def test_pass_and_fail_is_told_in_the_words_of_a_team(cli: Any, tmp_path: Path) 
             "f1": 2 * 16 / (2 * 16 + 2 + 4),
             "judge": 22 / 40,
             "people": 0.5,
+            "kappa": 0.7,  # (34/40 - 1/2) / (1 - 1/2); by chance (22 * 20 + 18 * 20) / 40²
+            "constant": 0.5,
         }
     )
     assert all(low <= value <= high for value, low, high in found["figures"].values())

@@ -1,10 +1,10 @@
-"""Columns of the user's rows as signals: scores of any other judge, or a metric."""
+"""Columns of the user's rows as signals: scores of any other judge, its verdicts in words, or a metric."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -14,8 +14,11 @@ from ....conversation import parsed
 from ....errors import OptionError
 from ....rows import is_missing
 from ....signatures.values import FARTHEST
+from ....wording import folded
 
 _ENDS = re.compile(r"(?P<worst>[+-]?\d+(?:\.\d+)?)\.\.(?P<best>[+-]?\d+(?:\.\d+)?)")
+#: Between the steps of a scale in words, and between words of one step: `no,partly|somewhat,yes`.
+_STEP, _SAME = ",", "|"
 #: Scales that a column without ends is taken to be on, where its values fill half of it.
 USUAL = ((0.0, 1.0), (1.0, 5.0), (0.0, 10.0), (0.0, 100.0))
 #: The share of its values' extent that lies beyond them on either side, on any other scale.
@@ -24,31 +27,47 @@ BEYOND = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column, and the ends of its scale: NaN until they are known. worst above best: lower is better."""
+    """A column, and the ends of its scale: NaN until they are known. worst above best: lower is better. steps: of a
+    column of words, the words of each step from the worst one, which has the number 1."""
 
     name: str
     worst: float = math.nan
     best: float = math.nan
+    steps: tuple[tuple[str, ...], ...] = ()
 
     @classmethod
     def of(cls, text: str) -> Self:
-        """`gpt4`, or with the ends of its scale `gpt4=1..5`, and `ter=100..0` where lower is better. Raises
-        OptionError."""
+        """`gpt4`, or with the ends of its scale `gpt4=1..5`, and `ter=100..0` where lower is better; of words
+        `gpt4=fail,pass`. Raises OptionError."""
         name, equals, ends = text.rpartition("=")
         found = _ENDS.fullmatch(ends) if equals else None
-        if found is None:
-            name, worst, best = text, math.nan, math.nan
-        else:
+        steps: tuple[tuple[str, ...], ...] = ()
+        if found is not None:
             worst, best = float(found["worst"]), float(found["best"])
+        elif equals and _STEP in ends:
+            steps = tuple(tuple(map(folded, step.split(_SAME))) for step in ends.split(_STEP))
+            worst, best = 1.0, float(len(steps))
+        else:
+            name, worst, best = text, math.nan, math.nan
         if not name.strip() or worst == best or max(abs(worst), abs(best)) > FARTHEST:
             raise OptionError(
                 f"signal {text!r}: write the name of a column, or NAME=WORST..BEST with two different ends, for "
                 "example gpt4=1..5, or ter=100..0 where lower is better"
             )
-        return cls(name.strip(), worst, best)
+        words = [word for step in steps for word in step]
+        if not all(words) or len(set(words)) < len(words):
+            raise OptionError(f"signal {text!r}: give different words, worst first, for example gpt4=fail,pass")
+        return cls(name.strip(), worst, best, steps)
 
     def __str__(self) -> str:
+        if self.steps:
+            return f"{self.name}={_STEP.join(_SAME.join(step) for step in self.steps)}"
         return self.name if math.isnan(self.worst) else f"{self.name}={self.worst:g}..{self.best:g}"
+
+    @property
+    def turned(self) -> Column:
+        """The same column, its best end the worst."""
+        return replace(self, steps=self.steps[::-1]) if self.steps else replace(self, worst=self.best, best=self.worst)
 
     def known(self, values: Iterable[float]) -> Column:
         """With ends that these values have room in, where it has none; higher is better then. Raises OptionError where
@@ -68,22 +87,49 @@ class Column:
         room = BEYOND * (high - low)
         return replace(self, worst=float(f"{low - room:.6g}"), best=float(f"{high + room:.6g}"))
 
+    def in_words(self, steps: Sequence[Sequence[str]]) -> Column:
+        """A column of words, which stand for these steps, worst first."""
+        return replace(self, worst=1.0, best=float(len(steps)), steps=tuple(map(tuple, steps)))
+
+    def cell(self, record: Mapping[str, Any]) -> Any:
+        """What a record has in it: under its name, or as `NAME.KEY` in an object that a column holds. Raises
+        OptionError for a record without the column."""
+        return _cell(record, self.name)
+
     def value(self, record: Mapping[str, Any]) -> float:
-        """The number that a record has in it: under its name, or as `NAME.KEY` in an object that a column holds. NaN
-        for an empty cell, or an object without the key. Raises OptionError for a record without the column, and for
-        what is no number."""
-        cell = _cell(record, self.name)
+        """The number that a record has in it, or that its word there stands for. NaN for an empty cell, or an object
+        without the key. Raises OptionError for a record without the column, and for what is no number or no word of
+        the scale."""
+        cell = self.cell(record)
         if is_missing(cell):
             return math.nan
+        if self.steps:
+            return self._step(cell)
         try:
             number = float(cell)
         except (TypeError, ValueError):
             number = math.nan
         if not abs(number) <= FARTHEST:
             raise OptionError(
-                f"column {self.name!r}: {str(cell)[:40]!r} is not a number; correct it, or leave it empty"
+                f"column {self.name!r}: {str(cell)[:40]!r} is not a number; correct it, or leave it empty; of words "
+                f"say the order: {self.name}=fail,pass"
             )
         return number
+
+    def kept(self, record: Mapping[str, Any]) -> float | str:
+        """`value`, of a column of words its word: what stands for the record's cell. Raises OptionError."""
+        value = self.value(record)
+        return value if not self.steps or math.isnan(value) else self.steps[int(value) - 1][0]
+
+    def _step(self, cell: Any) -> float:
+        word = folded(cell)
+        for place, step in enumerate(self.steps, 1):
+            if word in step:
+                return float(place)
+        words = ", ".join(step[0] for step in self.steps)
+        raise OptionError(
+            f"column {self.name!r}: {str(cell)[:40]!r} is not one of {words}; correct it, or leave it empty"
+        )
 
     def percent(self, value: float) -> float:
         """0 at the worst end, 100 at the best."""

@@ -69,6 +69,21 @@ def kappa_when_drawn(decided: Places, human: Places, units: Places) -> Bounded:
     return Bounded(kappa, Range())
 
 
+def cohen_when_drawn(decided: Places, human: Places, units: Places) -> Bounded:
+    """Cohen's kappa without weights: of what chance leaves open, the share decided as people did; NaN where both sides
+    choose one and the same category throughout. Source: Cohen 1960."""
+    categories = int(max(decided.max(initial=0), human.max(initial=0))) + 1
+    sides = [(side == place).astype(float) for side in (decided, human) for place in range(categories)]
+    sums = sums_by(units, np.ones(len(human)), (decided == human).astype(float), *sides)
+
+    def kappa(counts: Vector) -> Vector:
+        n, alike, *both = (counts @ sums).T
+        chance = sum((a * b for a, b in zip(both[:categories], both[categories:], strict=True)), np.zeros(len(n)))
+        return _share(n * alike - chance, n * n - chance)
+
+    return Bounded(kappa, Range())
+
+
 def accuracy_when_drawn(decided: Places, human: Places, units: Places) -> Bounded:
     """The share of rows decided as people did."""
     sums = sums_by(units, (decided == human).astype(float), np.ones(len(human)))

@@ -36,9 +36,9 @@ PANELS = {
 }
 
 
-def flag(default: Any, help: str, *names: str, metavar: str = "", **limits: Any) -> Any:
-    """An option of a command. names: as it is written, `--field-name` where not given."""
-    cli = {"names": names, "metavar": metavar or None}
+def flag(default: Any, help: str, *names: str, metavar: str = "", hidden: bool = False, **limits: Any) -> Any:
+    """An option of a command. names: as it is written, `--field-name` where not given. hidden: not in `--help`."""
+    cli = {"names": names, "metavar": metavar or None, "hidden": hidden}
     return Field(default, description=help, json_schema_extra={"cli": cli}, **limits)  # type: ignore[dict-item]
 
 
@@ -160,6 +160,43 @@ class Rows(Options):
         return column_roles(self.columns)
 
 
+#: What `--scale NAME=…` says.
+ORDER = (
+    "the words in a column, worst first, a judge's or people's, where it is not the usual one: "
+    "'gpt4=poor,fair,good,excellent'."
+)
+
+
+class Worded(Options):
+    """The order of the words in columns of ratings and verdicts."""
+
+    scale_of: list[str] = flag([], f"The order of {ORDER} Repeatable.", "--scale", metavar="NAME=WORST,…,BEST")
+
+    @field_validator("scale_of", mode="before")
+    @classmethod
+    def _orders(cls, value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        return [f"{name}={words if isinstance(words, str) else ','.join(words)}" for name, words in value.items()]
+
+    def orders(self) -> dict[str, tuple[str, ...]]:
+        """The words by column. Raises OptionError."""
+        from ..datasets.orders import parse_orders
+
+        return parse_orders(self.scale_of)
+
+
+class Scaled(Worded):
+    """The scale of numbers, and the order of words; `--scale NAME=…` is kept apart from two numbers."""
+
+    scale: tuple[float, float] | None = flag(
+        None,
+        f"People's lowest and highest score, inferred if not given. NAME=WORST,…,BEST: the order of {ORDER}",
+        metavar="LOW HIGH",
+    )
+    scale_of: list[str] = flag([], f"The order of {ORDER}", hidden=True)
+
+
 class Model(Options):
     """The language model of a command."""
 
@@ -253,7 +290,7 @@ def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
             for bound, word in (("ge", "min"), ("le", "max"))
             if hasattr(limit, bound)
         }
-        words["rich_help_panel"] = PANELS.get(name)
+        words |= {"rich_help_panel": PANELS.get(name), "hidden": cli.get("hidden", False)}
         annotation = Annotated[annotation, typer.Option(*names, **words, **limits)]  # type: ignore[misc]
     kind = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(name, kind, default=default, annotation=annotation)
@@ -290,6 +327,7 @@ class _Built(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         ctx.meta["more"] = {}
+        args = _orders_apart(args) if {"scale", "scale_of"} <= self.model.model_fields.keys() else args
         known = {"--help", *(name for one in self.params for name in (*one.opts, *one.secondary_opts))}
         written = [arg.partition("=")[0] for arg in args[: args.index("--") if "--" in args else None]]
         if any(name.startswith("--") and name not in known for name in written):
@@ -315,6 +353,18 @@ class _Built(TyperCommand):
         parameters = [_hidden(name, each, place) for place, (name, each) in enumerate(fields.items())]
         ctx.meta["more"] = {f"more_{place}": name for place, name in enumerate(fields)}
         self.params = [*self.params, *(one for one in _command(parameters).params if one.name != "help")]
+
+
+def _orders_apart(args: Sequence[str]) -> list[str]:
+    """The words of a command line; `--scale NAME=…` is `--scale-of`, as `--scale` alone takes two numbers."""
+    made = list(args)
+    for place, word in enumerate(args):
+        following = args[place + 1] if place + 1 < len(args) else ""
+        if word == "--scale" and "=" in following:
+            made[place] = "--scale-of"
+        elif word.startswith("--scale=") and "=" in word.removeprefix("--scale="):
+            made[place] = f"--scale-of={word.removeprefix('--scale=')}"
+    return made
 
 
 def _given(context: typer.Context) -> dict[str, Any]:

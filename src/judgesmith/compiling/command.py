@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.markup import escape
 
-from ..cli.commands import Aspect, Command, Json, Jury, Preset, Rows, argument, flag
+from ..cli.commands import Aspect, Command, Json, Jury, Preset, Rows, Scaled, argument, flag
 from ..errors import OptionError
 from ..parts import plugin
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .run import CompileRun, Setup
 
 
-class Compile(Command, Aspect, Preset, Jury, Rows, Json):
+class Compile(Command, Aspect, Preset, Jury, Rows, Scaled, Json):
     """Learn a judge from a few human scores and save it.
 
     Finished calls are kept on disk: after Ctrl-C, a crash or a kill, the same command resumes where it stopped. What is
@@ -49,14 +49,11 @@ class Compile(Command, Aspect, Preset, Jury, Rows, Json):
     signal: list[str] = flag(
         [],
         "A column of the rows that is weighed beside the rest, such as another judge's scores or a metric; repeatable, "
-        "the most trusted first. NAME=WORST..BEST says its scale: gpt4=1..5, or ter=100..0 where lower is better. "
-        "Without --lm the judge needs no model.",
+        "the most trusted first. NAME=WORST..BEST says its scale: gpt4=1..5, or ter=100..0 where lower is better; of "
+        "words NAME=WORST,…,BEST the order: gpt4=fail,pass. Without --lm the judge needs no model.",
         metavar="COLUMN",
     )
     aspect: str | None = flag(None, "Which score, where rows have several. mean:A,B,… is the mean of several.")
-    scale: tuple[float, float] | None = flag(
-        None, "Lowest and highest score; inferred if not given.", metavar="LOW HIGH"
-    )
     heldout: str | None = flag(
         None,
         "Share of rows held out, or a file of other labels. Default: with up to 160 labels every row is judged by "
@@ -95,12 +92,13 @@ class Compile(Command, Aspect, Preset, Jury, Rows, Json):
         )
 
     def run(self) -> int:
-        from .run import CompileRun
+        from .run import CompileRun, with_orders
 
         given = dict(self)
         setup = self._setup(given, (f"{key}.{name}" for key, chosen in self._more.items() for name in chosen))
         chosen = {owner.key: self.more(owner.key) for owner in setup.catalogue().owners}
-        chosen["method"] |= {"signals": tuple(self.signal)} if self.signal else {}
+        orders = self.orders()
+        chosen["method"] |= {"signals": with_orders(self.signal, orders)} if self.signal else {}
         chosen["method"] |= setup.jury(self.lm)
         if self.labels is None:
             raise OptionError(
@@ -120,6 +118,7 @@ class Compile(Command, Aspect, Preset, Jury, Rows, Json):
             aspect=self.aspect,
             scale=self.scale,
             columns=self.columns,
+            orders=orders,
             heldout_file=file,
             library_aspect=self.library_aspect,
             api_base=self.api_base,

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from ..datasets.loading import FEWEST, read_labels
 from ..datasets.marks import Kind
+from ..datasets.orders import check_orders, order_of
 from ..datasets.records import Labels, on_one_scale
 from ..errors import LabelsError, OptionError
 from ..optimizers.compiling import NO_TEACHER, CompileOptions, Compiler, default_optimizer, level_for
@@ -21,6 +22,7 @@ from ..programs import artifact
 from ..programs.capabilities import InfersTask
 from ..programs.judge import Judge
 from ..programs.models.lm import Connection, Sampling, is_local
+from ..programs.readings.bindings.columns import Column as Signal
 from ..programs.refining import Refinable
 from ..programs.registry import judges
 from ..running.opening import benchmark_scale, column_roles, connection_of, rows_file
@@ -181,6 +183,7 @@ class CompileRun:
     aspect: str | None = None
     scale: tuple[float, float] | None = None
     columns: Sequence[str] = ()
+    orders: Mapping[str, Sequence[str]] = field(default_factory=dict)
     heldout_file: Path | None = None
     library_aspect: str | None = None
     api_base: str | None = None
@@ -259,8 +262,9 @@ class CompileRun:
             scale=self.scale or benchmark_scale(name, self.aspect),
             columns=column_roles(self.columns),
             kind=self.run.kind,
-            categories=self.run.categories,
+            categories=self.run.categories or self.orders,
         ).regrouped(self.run.template_share)
+        self._check_orders(labels)
         return self._widened(self._forgetting(labels) if self.run.forget else labels)
 
     def _widened(self, labels: Labels) -> Labels:
@@ -313,8 +317,16 @@ class CompileRun:
             scale=scale,
             columns=column_roles(self.columns),
             kind=self.run.kind,
-            categories=self.run.categories,
+            categories=self.run.categories or self.orders,
         ).regrouped(self.run.template_share)
+
+    def _check_orders(self, labels: Labels) -> None:
+        """Raise OptionError for an order of words that nothing here has."""
+        if self.run.categories and self.orders:
+            raise OptionError("--categories and --scale NAME=… both order people's words; leave one out")
+        score = labels.account.columns.get("score") if labels.account else None
+        signals = (Signal.of(text).name for text in self.of_method.get("signals", ()))
+        check_orders(self.orders, [labels.aspect, *([score] if score else []), *signals])
 
     def _heldout(self, labels: Labels) -> Labels | None:
         if self.heldout_file is None:
@@ -327,6 +339,15 @@ class CompileRun:
                 "both are with --kind, or --categories with all words, worst first"
             )
         return heldout
+
+
+def with_orders(signals: Sequence[str], orders: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """Signals as `--signal` has them, with the order of their words where the user said it."""
+    made = []
+    for text in signals:
+        words = order_of(orders, text)
+        made.append(f"{text}={','.join(words)}" if words else text)
+    return tuple(made)
 
 
 def judge_in_words(

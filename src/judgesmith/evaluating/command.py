@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..cli.commands import Command, Config, Json, Model, Rows, argument, flag
+from ..cli.commands import Command, Config, Json, Model, Rows, Scaled, argument, flag
 
 if TYPE_CHECKING:
     from ..running.settings import Catalogue
 
 
-class Evaluate(Command, Config, Model, Rows, Json):
+class Evaluate(Command, Config, Model, Rows, Scaled, Json):
     """How far do judges agree with people?
 
     Rows come from a scored file, any file with score columns, or a benchmark (bench/summeval). Every number has an
@@ -64,9 +64,6 @@ class Evaluate(Command, Config, Model, Rows, Json):
         "(`judgesmith list metrics`). {aspect} stands for the aspect: UniEval=unieval_{aspect}. "
         "Repeatable; the verdicts of `judgesmith score` are found where not given.",
         metavar="[NAME=]COLUMN|FILE.json",
-    )
-    scale: tuple[float, float] | None = flag(
-        None, "Lowest and highest score of people; inferred if not given.", metavar="LOW HIGH"
     )
     limit: int | None = flag(None, "Only the first rows.", ge=1)
     unseen: bool = flag(False, "Leave out, for all judges, the rows that one of them was compiled from.")

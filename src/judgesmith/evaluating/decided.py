@@ -1,12 +1,13 @@
-"""Pass and fail as a team reads them: who passed what, what a judge misses, pass rates of systems, and where judge and
-people differ, in words."""
+"""Decisions as a team reads them, pass and fail or more categories: who said what of which row, what a judge misses,
+how far a judge that always says the same would come, pass rates of systems, and where judge and people differ, with
+both reasons."""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,25 +17,46 @@ from ..agreement.decisions import counted, nearest_places
 from ..agreement.meta.agreement import share_of
 from ..agreement.meta.inputs import EvaluationOptions
 from ..agreement.resampling import Estimate, interval_of
-from ..tables import Column, Table, percent
+from ..datasets.marks import Marks
+from ..tables import Column, Table, percent, shortened
 from .sources import Judged
 
-#: What the two sides have in common, in the order of `_figures`.
-FIGURES = {
+#: What the two sides have in common, of pass and fail, and of more categories.
+OF_TWO = {
     "agreement": "agreement",
     "balanced": "balanced accuracy",
     "precision": "precision for fail",
     "recall": "recall for fail",
     "f1": "F1 for fail",
+    "kappa": "Cohen's kappa",
     "judge": "pass rate, judge",
     "people": "pass rate, people",
 }
+OF_SEVERAL = {"agreement": "agreement", "weighted": "weighted kappa", "kappa": "Cohen's kappa"}
+#: The measures of these, as `--coefficient` has them; weighted kappa has quadratic weights.
+_MEASURES = {
+    "agreement": "accuracy",
+    "balanced": "balanced-accuracy",
+    "precision": "precision",
+    "recall": "recall",
+    "f1": "f1",
+    "kappa": "cohen-kappa",
+    "weighted": "kappa",
+}
+#: What a comparison of two outputs says, a side from the other's point of view the worse.
+PREFERRED = ("B", "tie", "A")
+#: Numbers that are no shares.
+_KAPPAS = ("kappa", "weighted")
+#: Rows on which judge and people differ that a page lists, and that a terminal does; characters of a reason there.
+LISTED, SHOWN, REASON = 200, 5, 60
 
 
 @dataclass(frozen=True)
 class Decided:
-    """A judge's decisions beside people's, of one aspect. people, judge: 1 for pass and 0 for fail, NaN where there is
-    none. names: what people call fail and pass. figures: by the keys of FIGURES. scores: in [0, 1]."""
+    """A judge's decisions beside people's, of one aspect. people, judge: the number of each row's category from 0, the
+    worst (fail) first, NaN where there is none. names: what people call them. figures: by the keys of OF_TWO or
+    OF_SEVERAL, and `constant`: the agreement of a judge that always says `commonest`. scores: 0 and 1 are the worst and
+    the best category. reasons: what people and the judge wrote of each row."""
 
     name: str
     aspect: str
@@ -45,25 +67,35 @@ class Decided:
     figures: dict[str, Estimate]
     systems: dict[str, tuple[Estimate, Estimate, int]]
     ids: Sequence[str]
+    commonest: str = ""
+    reasons: tuple[Sequence[str], Sequence[str]] = field(default=((), ()))
+
+    @property
+    def titles(self) -> dict[str, str]:
+        return OF_TWO if len(self.names) == 2 else OF_SEVERAL
 
     def counts(self) -> list[list[int]]:
-        """Rows: people fail, people pass. Columns: the judge fails them, passes them, has no decision."""
-        sides = [self.judge == 0, self.judge == 1, np.isnan(self.judge)]
-        return [[int(((self.people == own) & side).sum()) for side in sides] for own in (0, 1)]
+        """A row for each category of people's. Columns: the judge's categories, and where it has no decision."""
+        places = range(len(self.names))
+        sides = [*(self.judge == place for place in places), np.isnan(self.judge)]
+        return [[int(((self.people == own) & side).sum()) for side in sides] for own in places]
 
     def worst(self) -> list[dict[str, Any]]:
-        """The rows on which they differ, those whose score is furthest on the other side first."""
-        apart = np.nan_to_num(np.abs(self.scores - self.people), nan=-1.0)
-        rows = [i for i in np.argsort(-apart, kind="stable") if self.people[i] + self.judge[i] == 1]
-        return [
-            {
-                "id": self.ids[i],
-                "people": self.names[int(self.people[i])],
-                "judge": self.names[int(self.judge[i])],
-                "score": round(float(self.scores[i]), 4),
-            }
-            for i in rows
-        ]
+        """The rows on which they differ, those furthest apart first: by the categories, then by the scores."""
+        most = len(self.names) - 1
+        apart = np.nan_to_num(np.abs(self.judge - self.people), nan=0.0)
+        near = np.nan_to_num(np.abs(self.scores - self.people / most), nan=-1.0)
+        rows = [int(i) for i in np.lexsort((-near, -apart)) if apart[i] > 0]
+        return [self._row(i) for i in rows]
+
+    def _row(self, i: int) -> dict[str, Any]:
+        reasons = dict(zip(("people_reason", "judge_reason"), (side[i : i + 1] for side in self.reasons), strict=True))
+        return {
+            "id": self.ids[i],
+            "people": self.names[int(self.people[i])],
+            "judge": self.names[int(self.judge[i])],
+            "score": round(float(self.scores[i]), 4) if not math.isnan(self.scores[i]) else None,
+        } | {name: text[0] for name, text in reasons.items() if text and text[0]}
 
     def to_dict(self) -> dict[str, Any]:
         def plain(e: Estimate) -> list[float | None]:
@@ -71,53 +103,133 @@ class Decided:
 
         figures = {name: plain(e) for name, e in self.figures.items()}
         systems = {name: {"judge": plain(j), "people": plain(p), "rows": n} for name, (j, p, n) in self.systems.items()}
-        about = {"judge": self.name, "aspect": self.aspect, "names": list(self.names), "counts": self.counts()}
-        return about | {"figures": figures, "systems": systems, "worst": self.worst()[:20]}
+        about: dict[str, Any] = {
+            "judge": self.name,
+            "aspect": self.aspect,
+            "names": list(self.names),
+            "counts": self.counts(),
+        }
+        about |= {"figures": figures, "commonest": self.commonest}
+        return about | {"systems": systems, "worst": self.worst()}
 
-    def tables(self) -> Iterator[tuple[str, Table]]:
-        """(introduction, table)."""
+    def note(self) -> list[str]:
+        """That a judge does not agree beyond one that reads nothing, where that is so."""
+        own, constant = self.figures["agreement"], self.figures["constant"].value
+        if math.isnan(own.low) or own.low > constant:
+            return []
+        return [
+            f"{self.name}, {self.aspect}: its agreement, {_shown('agreement', own)}, is not surely above that of a "
+            f"judge that always says {self.commonest!r}, {percent(constant)}; kappa and the recall of the rarer answer "
+            "say more here"
+        ]
+
+    def tables(self, listed: int = SHOWN) -> Iterator[tuple[str, Table]]:
+        """(introduction, table). listed: rows on which both differ, at most."""
         made = Table(
             ["people", *(Column(f"judge: {n}", "d") for n in self.names), Column("no decision", "d")],
             f"{self.name}, {self.aspect}: people against judge",
         )
         for own, counts in zip(self.names, self.counts(), strict=True):
             made.add(f"people: {own}", *counts)
-        said = "; ".join(f"{FIGURES[key]} {_percent(self.figures[key])}" for key in FIGURES if key != "agreement")
-        called = "" if self.names == ("fail", "pass") else f" Fail is {self.names[0]!r}, pass is {self.names[1]!r}."
-        yield f"Agreement {_percent(self.figures['agreement'])}; {said}.{called}", made
+        said = "; ".join(
+            f"{title} {_shown(key, self.figures[key])}" for key, title in self.titles.items() if key != "agreement"
+        )
+        usual = len(self.names) > 2 or self.names == ("fail", "pass")
+        called = "" if usual else f" Fail is {self.names[0]!r}, pass is {self.names[1]!r}."
+        constant = f" Always {self.commonest!r} would agree on {percent(self.figures['constant'].value)}."
+        yield f"Agreement {_shown('agreement', self.figures['agreement'])}; {said}.{called}{constant}", made
         rates = Table(["system", Column("rows", "d"), "judge", "people"], "Pass rates")
         for name, (judge, people, rows) in self.systems.items():
-            rates.add(name, rows, _percent(judge), _percent(people))
+            rates.add(name, rows, _shown("judge", judge), _shown("people", people))
         yield "", rates
-        differ = Table(["row", "people", "judge (score)"], "Where they differ most")
-        for one in self.worst()[:5]:
-            differ.add(one["id"], one["people"], f"{one['judge']} ({one['score']:.2f})")
-        yield "", differ
+        yield self._differing(listed)
+
+    def _differing(self, listed: int) -> tuple[str, Table]:
+        worst = self.worst()
+        why = [key for key in ("people_reason", "judge_reason") if any(key in one for one in worst[:listed])]
+        titles = {"people_reason": "people's reason", "judge_reason": "judge's reason"}
+        made = Table(["row", "people", "judge (score)", *map(titles.__getitem__, why)], "Where they differ most")
+        width = REASON if listed == SHOWN else 10 * REASON
+        for one in worst[:listed]:
+            score = "" if one["score"] is None else f" ({one['score']:.2f})"
+            made.add(one["id"], one["people"], one["judge"] + score, *(shortened(one.get(k, ""), width) for k in why))
+        rest = len(worst) - len(made)
+        return f"{rest} more rows on which they differ are in --json." if rest > 0 else "", made
 
 
-def _percent(e: Estimate) -> str:
-    return percent(e.value) + ("" if e.low != e.low else f" [{100 * e.low:.0f}, {100 * e.high:.0f}]")
+def _shown(key: str, e: Estimate) -> str:
+    if key not in _KAPPAS:
+        return percent(e.value) + ("" if e.low != e.low else f" [{100 * e.low:.0f}, {100 * e.high:.0f}]")
+    value = "–" if math.isnan(e.value) else f"{e.value:.2f}"
+    return value + ("" if e.low != e.low else f" [{e.low:.2f}, {e.high:.2f}]")
 
 
 def decisions(data: Judged, how: EvaluationOptions) -> list[Decided]:
-    """Of every judge and every aspect with pass and fail, where the judge decides, too, or is on people's scale."""
-    made, documents = [], id_codes(data.documents, len(data.rows), "documents")
-    binary = [aspect for aspect, kind in data.kinds.items() if kind == "binary"]
-    for aspect, (judge, by_aspect) in itertools.product(binary, data.judges.items()):
-        marks, given = data.marks[aspect], by_aspect.get(aspect, np.array([np.nan]))
-        scores, own = (given - marks.levels[0]) / np.ptp(marks.levels), data.decided.get(judge, {}).get(aspect)
-        if np.isnan(given).all() or (own is None and not 0 <= np.nanmin(scores) <= np.nanmax(scores) <= 1):
-            continue
-        people, ours = places(data.human[aspect], marks.levels), places(given, marks.levels) if own is None else own
-        both, systems = ~np.isnan(people) & ~np.isnan(ours), dict[str, tuple[Estimate, Estimate, int]]()
-        for name in dict.fromkeys(data.systems or ()):
-            if (rows := both & (np.array(data.systems, dtype=object) == name)).any():
-                *_, judged, rated = _figures(ours[rows], people[rows], documents[rows], how)
-                systems[name] = judged, rated, int(rows.sum())
-        figures = dict(zip(FIGURES, _figures(ours[both], people[both], documents[both], how), strict=True))
-        ids = [row.id for row in data.rows]
-        made.append(Decided(judge, aspect, marks.names, people, ours, scores, figures, systems, ids))
-    return made
+    """Of every judge and every aspect with categories, where the judge decides, too, or is on people's scale."""
+    documents = id_codes(data.documents, len(data.rows), "documents")
+    pairs = itertools.product(data.human, data.judges)
+    compared = {aspect: _sides(data) for aspect, kind in data.kinds.items() if kind == "preference"}
+    made = (
+        _of_comparisons(data, judge, aspect, compared[aspect], documents, how)
+        if aspect in compared
+        else _decided(data, judge, aspect, documents, how)
+        for aspect, judge in pairs
+    )
+    return [one for one in made if one is not None]
+
+
+def _sides(data: Judged) -> list[tuple[int, int]]:
+    """The places of both outputs of every comparison; none where an output stands in several."""
+    ids = {row.id: i for i, row in enumerate(data.rows)}
+    firsts = [name.removesuffix("-a") for name in ids if name.endswith("-a")]
+    both = [(ids[f"{stem}-a"], ids[f"{stem}-b"]) for stem in firsts if f"{stem}-b" in ids]
+    return both if 2 * len(both) == len(data.rows) else []
+
+
+def _of_comparisons(
+    data: Judged, judge: str, aspect: str, sides: Sequence[tuple[int, int]], documents: Codes, how: EvaluationOptions
+) -> Decided | None:
+    """Which of two outputs people and a judge prefer, a row for each comparison."""
+    given = data.judges[judge].get(aspect)
+    if not sides or given is None or np.isnan(given).all():
+        return None
+    first, second = np.array(sides).T
+    ours, people = (np.sign(side[first] - side[second]) + 1 for side in (given, data.human[aspect]))
+    both = ~np.isnan(people) & ~np.isnan(ours)
+    if not both.any():
+        return None
+    codes = np.unique(documents[first][both], return_inverse=True)[1]
+    figures, commonest = _figures(ours[both], people[both], codes, len(PREFERRED) - 1, how)
+    rows, reasons = [data.rows[i] for i in first], data.reasons.get(judge, [])
+    ids, why = [row.id.removesuffix("-a") for row in rows], [" / ".join(row.why(aspect)) for row in rows]
+    said = [reasons[i] for i in first] if reasons else []
+    name = PREFERRED[commonest]
+    return Decided(judge, aspect, PREFERRED, people, ours, ours / 2, figures, {}, ids, name, (why, said))
+
+
+def _decided(data: Judged, judge: str, aspect: str, documents: Codes, how: EvaluationOptions) -> Decided | None:
+    own = data.decided.get(judge, {}).get(aspect)
+    given = data.judges[judge].get(aspect, np.array([np.nan]))
+    marks = data.marks.get(aspect) or (Marks() if own is None else data.words[aspect])
+    if len(marks.levels) < 2 or data.kinds.get(aspect) == "preference" or np.isnan(given).all():
+        return None
+    scores = (given - marks.levels[0]) / np.ptp(marks.levels)
+    if own is None and not 0 <= np.nanmin(scores) <= np.nanmax(scores) <= 1:
+        return None
+    most = len(marks.levels) - 1
+    people, ours = places(data.human[aspect], marks.levels), places(given, marks.levels) if own is None else own
+    both = ~np.isnan(people) & ~np.isnan(ours)
+    systems = dict[str, tuple[Estimate, Estimate, int]]()
+    for name in dict.fromkeys(data.systems or ()) if most == 1 else ():
+        if (rows := both & (np.array(data.systems, dtype=object) == name)).any():
+            rates = (_passing(side[rows], documents[rows], how) for side in (ours, people))
+            systems[name] = (*rates, int(rows.sum()))  # type: ignore[assignment]
+    figures, commonest = _figures(ours[both], people[both], documents[both], most, how)
+    why = [" / ".join(row.why(aspect)) for row in data.rows], data.reasons.get(judge, [])
+    ids = [row.id for row in data.rows]
+    scores = scores if own is None or most == 1 else own / most
+    name = marks.names[commonest]
+    return Decided(judge, aspect, marks.names, people, ours, scores, figures, systems, ids, name, why)
 
 
 def places(scores: Vector, levels: Sequence[float]) -> Vector:
@@ -128,12 +240,22 @@ def places(scores: Vector, levels: Sequence[float]) -> Vector:
     return made
 
 
-def _figures(ours: Vector, people: Vector, documents: Codes, how: EvaluationOptions) -> list[Estimate]:
-    """In the order of FIGURES, with intervals over documents, as the agreement with people has them."""
-    a, b, ones = ours.astype(np.intp), people.astype(np.intp), np.ones(len(people), dtype=np.intp)
-    of_both = ("accuracy", "balanced-accuracy", "precision", "recall", "f1")
-    asked = [*((name, a, b) for name in of_both), ("accuracy", a, ones), ("accuracy", b, ones)]
-    return [estimate(name, x, y, documents, how) for name, x, y in asked]
+def _figures(
+    ours: Vector, people: Vector, documents: Codes, most: int, how: EvaluationOptions
+) -> tuple[dict[str, Estimate], int]:
+    """With intervals over documents, as the agreement with people has them; and people's commonest category."""
+    a, b = ours.astype(np.intp), people.astype(np.intp)
+    commonest = int(np.argmax(np.bincount(b, minlength=most + 1)))
+    titles = OF_TWO if most == 1 else OF_SEVERAL
+    made = {key: estimate(_MEASURES[key], a, b, documents, how) for key in titles if key in _MEASURES}
+    if most == 1:
+        made |= {"judge": _passing(ours, documents, how), "people": _passing(people, documents, how)}
+    made["constant"] = estimate("accuracy", np.full(len(b), commonest), b, documents, how)
+    return made, commonest
+
+
+def _passing(side: Vector, documents: Codes, how: EvaluationOptions) -> Estimate:
+    return estimate("accuracy", side.astype(np.intp), np.ones(len(side), dtype=np.intp), documents, how)
 
 
 def estimate(name: str, x: Codes, y: Codes, documents: Codes, how: EvaluationOptions) -> Estimate:
@@ -141,7 +263,7 @@ def estimate(name: str, x: Codes, y: Codes, documents: Codes, how: EvaluationOpt
     if not counted(name, x, y).any():
         return Estimate(math.nan)
     agreement = share_of(name, x, y, documents)
-    if not how.rounds:
+    if not how.rounds or math.isnan(agreement.values[0]):
         return Estimate(agreement.values[0])
     found = interval_of(agreement, rounds=how.rounds, confidence=how.confidence, seed=how.seed)
     return Estimate(found.value, found.low, found.high)

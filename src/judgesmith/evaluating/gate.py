@@ -20,7 +20,7 @@ WAY, ERRORS = "way", ("mae", "rmse")
 #: What --spans measures, of characters.
 OF_SPANS = ("precision", "recall", "f1")
 #: As the tables call some of them.
-SYNONYMS = {"balanced_accuracy": "balanced-accuracy", "agreement": "accuracy"}
+SYNONYMS = {"balanced_accuracy": "balanced-accuracy", "cohen_kappa": "cohen-kappa", "agreement": "accuracy"}
 _FORM = re.compile(r"\s*(?:(?P<level>\w+)\.)?(?P<name>[\w-]+)\s*(?P<sign>[<>]=)\s*(?P<bar>\S+)\s*")
 
 
@@ -117,7 +117,7 @@ def _fits(text: str, name: str, level: str | None, sign: str, bar: float) -> Non
         raise OptionError(f"--fail-under {text!r}: {wanted}")
     if name in ERRORS or name == WAY:
         low, high = (0.0, math.inf) if name in ERRORS else (-math.inf, math.inf)
-    elif name in ("pearson", "spearman", "kendall", "kappa", "q"):
+    elif name in ("pearson", "spearman", "kendall", "kappa", "cohen-kappa", "q"):
         high = 3.0 if name == "q" else 1.0
         low = -high
     else:

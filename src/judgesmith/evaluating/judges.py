@@ -4,20 +4,25 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..agreement.correlation import Vector
+from ..datasets.orders import check_orders
 from ..datasets.sheet import Outputs as File
 from ..errors import ArtifactError, LabelsError, OptionError
 from ..optimizers.seen import Seen
 from ..programs import artifact
 from ..programs.baselines.metrics import PREFIX, reference_metric
+from ..rows import as_text
 from ..running.opening import roles_for, rows_file
+from ..wording import folded
+from .columns import column_reasons, column_scores, places_like
 from .sources import (
     VERDICTS,
     Judged,
@@ -64,7 +69,7 @@ class Wanted:
 
     human: aspects, columns or paths of human ratings; judges: as `--judge` names them; none: those that are found.
     without_systems: whose rows are left out. limit: only the first rows. unseen: leave out the rows that any judge is
-    known to have been compiled from.
+    known to have been compiled from. orders: the words of columns, worst first, by the name of a column or a judge.
     """
 
     human: Sequence[str] = ()
@@ -74,6 +79,7 @@ class Wanted:
     scale: tuple[float, float] | None = None
     limit: int | None = None
     unseen: bool = False
+    orders: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def read_judged(sources: Sequence[str], wanted: Wanted) -> Judged:
@@ -85,10 +91,7 @@ def read_judged(sources: Sequence[str], wanted: Wanted) -> Judged:
     specs = [Spec.parse(text) for text in (*wanted.judges, *(s for s in sources if s.startswith(PREFIX)))]
     named = [name for name in sources if not name.startswith(PREFIX)]
     learnt = _judge_files(specs)
-    files = [
-        with_metrics(read_file(name, roles_for(rows_file(name), wanted.columns, *learnt), wanted.limit, wanted.human))
-        for name in named
-    ]
+    files = [_read(name, wanted, roles_for(rows_file(name), wanted.columns, *learnt), learnt) for name in named]
     if not files:
         raise OptionError("name a file with scores, or a benchmark such as bench/summeval")
     files[0] = base = _without(files[0], wanted.without_systems)
@@ -101,6 +104,7 @@ def read_judged(sources: Sequence[str], wanted: Wanted) -> Judged:
         _judge(joined, files, spec)
     for file in files:
         _verdicts(joined, files, file, specs)
+    check_orders(wanted.orders, [*joined.human, *joined.judges, *(name for file in files for name in file.names())])
     if not joined.judges:
         raise OptionError(
             f"{base.origin}: there is no judge's score in it; name one with --judge COLUMN, --judge metric/rougeL"
@@ -120,6 +124,36 @@ def read_judged(sources: Sequence[str], wanted: Wanted) -> Judged:
             f"{chosen} of the rows were chosen by `suggest`: agreement on them is not that on rows drawn at random"
         )
     return joined
+
+
+def _read(name: str, wanted: Wanted, roles: Mapping[str, Any], saved: Sequence[Path]) -> File:
+    """A file of scores or ratings. Where only a judge knows which of people's two words is the worse one, its own
+    decisions say it."""
+
+    def read(orders: Mapping[str, Sequence[str]]) -> File:
+        return with_metrics(read_file(name, roles, wanted.limit, wanted.human, orders=orders))
+
+    file = read(wanted.orders)
+    faults = {aspect: marks.unknown for aspect, marks in file.columns.marks.items() if marks.fault}
+    known = decided_orders(file, saved) if faults else []
+    said = {
+        aspect: order
+        for aspect, words in faults.items()
+        for order in known
+        if set(map(folded, order)) == set(map(folded, words))
+    }
+    return read({**said, **wanted.orders}) if said else file
+
+
+def decided_orders(file: File, saved: Sequence[Path]) -> list[tuple[str, str]]:
+    """The worse and the better word of judges of pass and fail: of saved ones, and of verdicts in a file."""
+    decisions = [artifact.build(artifact.read(path)).decision for path in saved]
+    orders = [one.names for one in decisions if one is not None and len(one.names) == 2]
+    verdicts = [verdict_of(record) or {} for record in file.records]
+    words = {str(one.get("passed")).lower(): one.get("category") for one in verdicts if one.get("category")}
+    if "true" in words and "false" in words:
+        orders.append((str(words["false"]), str(words["true"])))
+    return [(worse, better) for worse, better in orders]
 
 
 def _without(file: File, systems: Sequence[str]) -> File:
@@ -146,6 +180,7 @@ def _leave_out(joined: Judged) -> None:
     joined.ratings = {aspect: table[kept] for aspect, table in joined.ratings.items()}
     for given in (joined.judges, joined.decided):
         given.update({name: {a: scores[kept] for a, scores in by.items()} for name, by in given.items()})
+    joined.reasons = {name: [reasons[i] for i in kept] for name, reasons in joined.reasons.items()}
     joined.seen = set()
 
 
@@ -185,13 +220,33 @@ def _judge(joined: Judged, files: Sequence[File], spec: Spec) -> None:
         column = spec.column.replace(ASPECT, aspect.removeprefix("zscores."))
         holder = next((f for f in files if any(inside(record, column) is not None for record in f.records)), None)
         if holder is not None:
-            result[aspect] = np.full(len(joined.rows), np.nan)
-            for i, j in _pairs(joined, holder):
-                result[aspect][i] = read_number(holder, holder.rows[j], column, inside(holder.records[j], column))
+            result[aspect] = _read_column(joined, holder, spec, column, aspect)
     _has_numbers(joined, files, spec, result)
     joined.judges[spec.name] = result
     if spec.column in VERDICTS:
         joined.on_scale.add(spec.name)
+
+
+def _read_column(joined: Judged, holder: File, spec: Spec, column: str, aspect: str) -> Vector:
+    """A judge's scores in one column, and what stands beside them: its decisions in words, and its reasons."""
+    people = joined.words.get(aspect)
+    like = None if people is None else (aspect, people)
+    given, marks, read = column_scores(holder, column, [spec.name], like)
+    places = places_like(given, marks, people)
+    why = column_reasons(holder.records, holder.names(), column)
+    pairs, rows = _pairs(joined, holder), len(joined.rows)
+    scores, decided, reasons = np.full(rows, np.nan), np.full(rows, np.nan), [""] * rows
+    for i, j in pairs:
+        scores[i], reasons[i] = given[j], why[j]
+        decided[i] = math.nan if places is None else places[j]
+    if places is not None:
+        joined.decided.setdefault(spec.name, {})[aspect] = decided
+    if any(reasons):
+        joined.reasons[spec.name] = reasons
+    note = f"{spec.name}: column {column!r} is read as {read}"
+    if read and note not in joined.notes:
+        joined.notes.append(note)
+    return scores
 
 
 def _has_numbers(joined: Judged, files: Sequence[File], spec: Spec, found: Mapping[str, Vector]) -> None:
@@ -260,6 +315,7 @@ def _verdicts(joined: Judged, files: Sequence[File], file: File, specs: Sequence
     verdicts = [verdict_of(record) or {} for record in file.records]
     scores = np.full(len(joined.rows), np.nan)
     categories: list[tuple[Any, Any]] = [(None, None)] * len(joined.rows)
+    reasons = [""] * len(joined.rows)
     column = "verdict.score" if nested else "judge_score"
     for i, j in where:
         record, verdict = file.records[j], verdicts[j]
@@ -267,9 +323,10 @@ def _verdicts(joined: Judged, files: Sequence[File], file: File, specs: Sequence
             joined.seen.add(i)
         scores[i] = read_number(file, file.rows[j], column, verdict.get("score"))
         categories[i] = verdict.get("category"), verdict.get("passed")
+        reasons[i] = as_text(verdict.get("explanation")) or ""
     humans = matched(joined, name, aspects_of(verdicts))
     own_categories(joined, name, categories, humans)
-    joined.judges[name] = dict.fromkeys(humans, scores)
+    joined.judges[name], joined.reasons[name] = dict.fromkeys(humans, scores), reasons
     joined.on_scale.add(name)
 
 

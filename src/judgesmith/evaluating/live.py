@@ -123,6 +123,7 @@ def _judge_rows(
             watch.step()
             limits.check(summary.failed, summary.rows, verdict.failure)
     joined.judges[name] |= dict.fromkeys(aspects, np.array([verdict.score for verdict in verdicts]))
+    joined.reasons[name] = [verdict.explanation for verdict in verdicts]
     own_categories(joined, name, [(verdict.category, verdict.passed) for verdict in verdicts], aspects)
     other = [a for a in aspects if a in joined.scales and joined.scales[a] != (judge.scale.low, judge.scale.high)]
     if other:

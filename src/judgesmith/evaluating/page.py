@@ -18,7 +18,7 @@ from ..figures import JUDGE, Dot, Dots, Drawing, Estimate, forest, plot
 from ..pages import Figures, Fold, Section
 from ..pages import render as render_page
 from ..tables import Table
-from .decided import Decided
+from .decided import LISTED, Decided
 from .pivot import Pivot, behind_means, headline, pivots
 from .sources import Judged
 from .tables import pivot_table, tables_beside, undefined
@@ -50,7 +50,7 @@ def render(data: Judged, result: MetaEvaluation, notes: Sequence[str], decided: 
         *(
             Section(
                 f"Decisions: {one.name}",
-                [part for about, table in one.tables() if len(table) for part in (about, table) if part],
+                [part for about, table in one.tables(LISTED) if len(table) for part in (about, table) if part],
             )
             for one in decided
         ),

@@ -48,6 +48,7 @@ def run(asked: Evaluate) -> int:
         scale=asked.scale,
         limit=asked.limit,
         unseen=asked.unseen,
+        orders=asked.orders(),
     )
     data = read_judged(asked.sources, wanted)
     kinds = set(data.kinds.values()) if data.kinds.keys() == data.human.keys() else set()
@@ -81,7 +82,8 @@ def run(asked: Evaluate) -> int:
         options=how,
     )
     reasons = gate.judge(result, how.min_coverage) if gate is not None else []
-    decided, notes = decisions(data, how), [*data.notes, *result.notes]
+    decided = decisions(data, how)
+    notes = [*data.notes, *result.notes, *(note for one in decided for note in one.note())]
     made = {
         asked.output: lambda: render(data, result, notes, decided),
         how.markdown: lambda: agreement_markdown(result, None if gate is None else gate.text, reasons),

@@ -17,13 +17,15 @@ from ..agreement.meta.inputs import MANY
 from ..conversation import parsed
 from ..datasets.formats import open_table
 from ..datasets.loading import read_outputs
-from ..datasets.marks import Marks, folded, named_scale
-from ..datasets.meanings import likely_scores
+from ..datasets.marks import Marks, named_scale
+from ..datasets.meanings import likely_scores, parts_of
+from ..datasets.orders import Orders, refuse_unordered
 from ..datasets.records import OVERALL, Row, infer_scale, is_score, merge_groups, read_ratings, refuse_outliers
 from ..datasets.sheet import Outputs as File
 from ..errors import LabelsError
 from ..rows import DERIVED
 from ..running.opening import rows_file
+from ..wording import folded
 
 _SHOWN = 12  # names in one message
 #: Where the scores of `judgesmith score` stand.
@@ -57,6 +59,7 @@ class Judged(Known):
     live: files of saved judges, by name, that have not judged the rows yet; their scores are missing in `judges`, where
     their names stand in their places. on_scale: judges whose scores are known to be on people's scale. kinds, marks: of
     human ratings, by aspect. decided: the number of each row's category, by judges that have categories as people have.
+    words: how the cells of human ratings are read, by aspect. reasons: what each judge wrote of each row.
     """
 
     human: dict[str, Vector] = field(default_factory=dict)
@@ -68,6 +71,8 @@ class Judged(Known):
     kinds: dict[str, str] = field(default_factory=dict)
     marks: dict[str, Marks] = field(default_factory=dict)
     decided: dict[str, dict[str, Vector]] = field(default_factory=dict)
+    words: dict[str, Marks] = field(default_factory=dict)
+    reasons: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def lengths(self) -> Vector:
@@ -85,9 +90,13 @@ def read_file(
     human: Sequence[str] = (),
     *,
     texts_needed: bool = True,
+    orders: Orders = (),
 ) -> File:
-    """human: columns with human ratings beside those that are found. texts_needed: as in `read_outputs`."""
-    return read_outputs(rows_file(name), columns=columns, limit=limit, also=human, texts_needed=texts_needed)
+    """human: columns with human ratings beside those that are found. texts_needed: as in `read_outputs`. orders: the
+    words of columns, worst first, by name."""
+    return read_outputs(
+        rows_file(name), columns=columns, limit=limit, also=human, texts_needed=texts_needed, categories=orders
+    )
 
 
 def beside_file(file: File, what: str) -> Path | None:
@@ -176,7 +185,12 @@ def read_people(joined: Judged, file: File, wanted: Sequence[str], scale: tuple[
     for name in dict.fromkeys(known if "all" in wanted and "all" not in known else wanted):
         aspect = name if name in known else name.removeprefix("scores.")
         values, ratings, marks = human_ratings(file, name, aspect, known)
-        joined.human[aspect] = values
+        joined.human[aspect], joined.words[aspect] = values, marks
+        cells = (
+            part for record in file.records for _, part in parts_of(record.get(file.columns.column_of(aspect) or ""))
+        )
+        if (how := marks.shown(cells)) and not file.compared:
+            joined.notes.append(f"human ratings of {aspect!r} are read as {how}")
         kind = "preference" if file.compared else marks.kind
         longer = not marks.values and scale not in (None, marks.scale)  # only two of its numbers were given so far
         if kind != "score" and not longer:
@@ -208,14 +222,7 @@ def human_ratings(
     names, rows = file.names(), file.rows
     if aspect in known:
         marks = file.columns.marks.get(aspect, Marks())
-        if marks.fault:
-            raise LabelsError(
-                f"{file.origin}, column {file.columns.column_of(aspect)!r}: {aspect!r} names a fault, so "
-                f"{marks.unknown[0]!r} may be the worse answer; write fail and pass instead"
-            )
-        if marks.unknown:
-            what = f"{file.origin}, column {file.columns.column_of(aspect)!r}: the ratings are words of no known scale"
-            raise LabelsError(f"{what} ({some(marks.unknown)}); write them as numbers, the worst as 1")
+        refuse_unordered(f"{file.origin}, column {file.columns.column_of(aspect)!r}", aspect, marks)
         if aspect in file.problems:
             raise LabelsError(file.problems[aspect])
         values = [row.scores.get(aspect, math.nan) for row in rows]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..cli.commands import Command, Json, Rows, argument, flag
+from ..cli.commands import Command, Json, Rows, Worded, argument, flag
 from ..errors import OptionError
 
 if TYPE_CHECKING:
     from .estimation import Estimates
 
 
-class Estimate(Command, Rows, Json):
+class Estimate(Command, Rows, Worded, Json):
     """How good is each system, by what people would say?
 
     The judge scores all rows, people a random part of them, best whole documents. Prediction-powered inference
@@ -45,7 +45,8 @@ class Estimate(Command, Rows, Json):
         from .few import read_known
 
         judges = [self.judge] if self.judge else ()
-        known = read_known(self.scored, human=self.human, judges=judges, aspect=self.aspect, columns=self.roles())
+        how: dict[str, Any] = {"aspect": self.aspect, "columns": self.roles(), "orders": self.orders()}
+        known = read_known(self.scored, human=self.human, judges=judges, **how)
         if not known.judges:
             raise OptionError(f"{known.origin}: no row has a verdict; name the judge's scores with --judge COLUMN")
         learnt = [i for i in sorted(known.seen) if not np.isnan(known.human[i])]

@@ -12,9 +12,11 @@ import numpy as np
 
 from ..agreement.correlation import Vector
 from ..datasets.benchmarks.registry import PREFIX
+from ..datasets.orders import check_orders
 from ..datasets.records import merge_groups
 from ..datasets.sheet import Outputs as File
 from ..errors import LabelsError, OptionError
+from ..evaluating.columns import column_scores
 from ..evaluating.sources import (
     VERDICTS,
     Judged,
@@ -24,7 +26,6 @@ from ..evaluating.sources import (
     joined_by_id,
     places,
     read_file,
-    read_number,
     read_people,
     some,
     with_metrics,
@@ -50,16 +51,18 @@ def read_known(
     aspect: str | None = None,
     columns: Mapping[str, Any] | None = None,
     labels_needed: bool = True,
+    orders: Mapping[str, Sequence[str]] | None = None,
 ) -> Scored:
     """Read a file of rows, and join human ratings to it by id.
 
     human: files with human ratings (or bench/NAME), or columns of the file itself; none: found in the file by name.
     judges: columns, paths or names in SET.metrics.jsonl; none: the verdicts of `judgesmith score`, where there are any.
-    Raises LabelsError for a file, a column or an id that is not there, OptionError for a wrong choice.
+    orders: the words of columns, worst first, by name. Raises LabelsError for a file, a column or an id that is not
+    there, OptionError for a wrong choice.
     """
     files = [name for name in human if name.startswith(PREFIX) or Path(name).is_file()]
     own = [name for name in human if name not in files]
-    file = with_metrics(read_file(scored, columns, human=own))
+    file = with_metrics(read_file(scored, columns, human=own, orders=orders or {}))
     places(file.origin, file.rows)  # no id stands twice
     known = Scored(file.origin, grouped(file.rows), human=np.full(len(file.rows), np.nan), aspect=aspect or "")
     marks = (str(record.get("seen", record.get("judge_seen"))).lower() for record in file.records)
@@ -69,17 +72,18 @@ def read_known(
         cells = [inside(record, name) for record in file.records]
         if all(cell is None for cell in cells):
             raise LabelsError(f"{file.origin}: there is no column {name!r}; there are {some(file.names())}")
-        scores = [read_number(file, row, name, cell) for row, cell in zip(file.rows, cells, strict=True)]
-        known.judges[name] = np.array(scores)
+        known.judges[name], _, read = column_scores(file, name, [])
+        known.notes += [f"{name} is read as {read}"] if read else []
+    check_orders(orders or {}, [*file.names(), *file.columns.aspects, *known.judges])
     if len(own) > 1:
         raise OptionError(f"--human {' '.join(own)}: name one column of {file.origin}, or files with human ratings")
     if own and Path(own[0]).suffix.lower() in (".csv", ".tsv", ".json", ".jsonl", ".parquet"):
         raise LabelsError(f"{own[0]}: no such file")
     if own or (not files and labels_needed):
-        known.aspect, known.human = _people(file, own[0] if own else aspect)
+        known.aspect, known.human = _people(file, own[0] if own else aspect, known.notes)
     for name in files:
-        labels = read_file(name, columns, texts_needed=False)
-        known.aspect, ratings = _people(labels, aspect)
+        labels = read_file(name, columns, texts_needed=False, orders=orders or {})
+        known.aspect, ratings = _people(labels, aspect, known.notes)
         pairs, absent, _ = joined_by_id(labels.origin, labels.rows, file)
         for j, i in pairs:
             if not np.isnan(ratings[j]):
@@ -90,11 +94,12 @@ def read_known(
     return known
 
 
-def _people(file: File, aspect: str | None) -> tuple[str, Vector]:
+def _people(file: File, aspect: str | None, notes: list[str]) -> tuple[str, Vector]:
     people = Judged(file.origin)
     read_people(people, file, [aspect] if aspect else (), None)
     if len(people.human) > 1:
         raise OptionError(f"{file.origin} has human ratings for {some(people.human)}; choose one with --aspect")
+    notes += (note for note in people.notes if " are read as " in note and note not in notes)
     return next(iter(people.human.items()))
 
 
@@ -106,18 +111,20 @@ def read_suggestable(
     aspect: str | None = None,
     columns: Mapping[str, Any] | None = None,
     own: bool = True,
+    orders: Mapping[str, Sequence[str]] | None = None,
 ) -> tuple[Scored, dict[str, Vector]]:
     """The rows, and their readings by name: scores of judges, and where there are none what can be counted.
 
     labels: files with human ratings; none: those of the rows' own file, unless `own` is false. A row whose text
     stands in a file of labels counts as labelled, whatever its id. Raises LabelsError for a file that cannot be read.
     """
-    known = read_known(rows, judges=judges, aspect=aspect, columns=columns, labels_needed=False)
+    how: dict[str, Any] = {"judges": judges, "aspect": aspect, "columns": columns, "orders": orders}
+    known = read_known(rows, labels_needed=False, **how)
     if labels:
         labelled = _labelled_texts(labels, aspect, columns, known)
         known.human = np.array([labelled.get(_key(row.source, row.output), np.nan) for row in known.rows])
     elif own and any(row.scores for row in known.rows):
-        known = read_known(rows, judges=judges, aspect=aspect, columns=columns)
+        known = read_known(rows, **how)
     known.rows = list(merge_groups(known.rows))
     readings = dict(known.judges)
     if not readings or all(np.isnan(values).all() for values in readings.values()):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ..cli.commands import Command, Json, Rows, argument, flag
+from ..cli.commands import Command, Json, Rows, Worded, argument, flag
 
 
-class Suggest(Command, Rows, Json):
+class Suggest(Command, Rows, Worded, Json):
     """Which rows should people label next?
 
     Spread over documents, systems and what judges say of the rows, a little more where these contradict each other;
@@ -36,7 +36,12 @@ class Suggest(Command, Rows, Json):
         from .suggestion import suggest
 
         known, readings = read_suggestable(
-            self.rows, labels=self.labels, judges=self.judge, aspect=self.aspect, columns=self.roles()
+            self.rows,
+            labels=self.labels,
+            judges=self.judge,
+            aspect=self.aspect,
+            columns=self.roles(),
+            orders=self.orders(),
         )
         suggestions = suggest(readings, self.n, human=known.human, documents=known.documents, systems=known.systems)
         if self.as_json:

@@ -6,10 +6,10 @@ import time
 from pathlib import Path
 from typing import ClassVar
 
-from ..cli.commands import Command, Json, Rows, argument, flag
+from ..cli.commands import Command, Json, Rows, Worded, argument, flag
 
 
-class Report(Command, Rows, Json):
+class Report(Command, Rows, Worded, Json):
     """Look at verdicts: every row with its errors marked in the text, explanations, filters, disagreements.
 
     Where people scored the rows, those on which the judge is furthest from them come first. The page holds everything
@@ -36,7 +36,7 @@ class Report(Command, Rows, Json):
         target = self.output or self.scored.with_suffix(".html")
         check_page(target, "-o", self.scored)
         started = time.monotonic()
-        data = read_scored(self.scored, human=self.human, columns=self.roles())
+        data = read_scored(self.scored, human=self.human, columns=self.roles(), orders=self.orders())
         size = write_page(target, render(data), "-o")
         sums = summarise(data)
         if self.as_json:

@@ -136,15 +136,22 @@ _PREFERRED = {"b": 0.0, "tie": 0.5, "a": 1.0}
 # Reading -------------------------------------------------------------------------------------------------------------
 
 
-def read_scored(path: Path, *, human: str | None = None, columns: Mapping[str, Any] | None = None) -> Scored:
+def read_scored(
+    path: Path,
+    *,
+    human: str | None = None,
+    columns: Mapping[str, Any] | None = None,
+    orders: Mapping[str, Sequence[str]] | None = None,
+) -> Scored:
     """Rows that `judgesmith score` wrote (.jsonl, or .csv without errors and criteria).
 
     human: the column, path or aspect with human ratings to compare the verdicts with; found by name if not given.
+    orders: the words of columns, worst first, by name.
     Raises LabelsError for a file that cannot be read (with the line), without a verdict, or without the column.
     """
     if human is None and (pairs := read_compared(path, columns)) is not None:
         return _compared(path, pairs)
-    file = read_file(str(path), columns, human=() if human is None else (human,))
+    file = read_file(str(path), columns, human=() if human is None else (human,), orders=orders or {})
     given, anchors = [dict(row.scores) for row in file.rows], Counter[str]()
     verdicts = [verdict_of(record) for record in file.records]
     if all(verdict is None for verdict in verdicts):

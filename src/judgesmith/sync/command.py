@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ..cli.commands import Command, Json, Reach, argument, flag
+from ..cli.commands import Command, Json, Reach, Worded, argument, flag
 from ..errors import OptionError
 from ..parts import plugin
 from ..running.limits import Limits
 
 
-class Sync(Command, Reach, Limits, Json):
+class Sync(Command, Reach, Worded, Limits, Json):
     """Pull people's feedback on traces into a file of labels, and log a judge's verdicts to the traces.
 
     A second run adds what is new, updates what changed and removes what was withdrawn; rows of the file that come from
@@ -60,7 +60,7 @@ class Sync(Command, Reach, Limits, Json):
                         pulled.write()
                 data: dict[str, Any] = pulled.to_dict() | {"output": str(self.output), "dry_run": self.dry_run}
                 if made is not None:
-                    judging = Judging(made, queue, pulled, self.human, mark)
+                    judging = Judging(made, queue, pulled, self.human, mark, orders=self.orders())
                     waiting = judging.waiting(self.limit)
                     if not self.dry_run:
                         judging.run(waiting, self.limits(), watch)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ..agreement.meta.evaluation import meta_evaluate
 from ..agreement.meta.inputs import LEAST_ROWS, OF_KIND
 from ..datasets.loading import iter_rows, read_outputs
-from ..datasets.marks import Marks, folded
+from ..datasets.marks import Marks
 from ..datasets.records import OVERALL, Row
 from ..datasets.sheet import Outputs
 from ..errors import LabelsError, OptionError
@@ -26,6 +26,7 @@ from ..rows import as_text
 from ..running.console import Watch
 from ..running.limits import Limits
 from ..running.plain import finite
+from ..wording import folded
 from .pulling import Pulled, Record, without_output
 
 #: Traces whose texts are held at once.
@@ -38,13 +39,15 @@ MOST_DIFFERENT = 20
 @dataclass
 class Judging:
     """A judge among the traces of a queue. human: the feedback that it is compared with. mark: the judge's fingerprint,
-    worked out where not given. Raises OptionError for a judge that does not score one output alone."""
+    worked out where not given. orders: the words of feedback, worst first, by its name. Raises OptionError for a judge
+    that does not score one output alone."""
 
     judge: Judge
     queue: Any
     pulled: Pulled
     human: str | None = None
     mark: str = ""
+    orders: Mapping[str, Sequence[str]] = field(default_factory=dict)
     scored: int = 0
     failures: list[tuple[str, str]] = field(default_factory=list)
 
@@ -123,7 +126,7 @@ class Judging:
 
     def _read(self, rated: list[Record]) -> Outputs:
         """The rows as they are, or where only the judge knows which of two words is the better one, as it does."""
-        file, decision = read_outputs(rated), self.judge.decision
+        file, decision = read_outputs(rated, categories=self.orders), self.judge.decision
         marks = file.columns.marks.get(str(self.aspect), Marks())
         names = decision.names if decision is not None else ()
         same = {folded(name) for name in names} == {folded(name) for name in marks.unknown}

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from ..cli.commands import Command, Json, Reach, Rows, argument, flag
+from ..cli.commands import Command, Json, Reach, Rows, Worded, argument, flag
 
 if TYPE_CHECKING:
     from .watching import Look
 
 
-class Watch(Command, Rows, Reach, Json):
+class Watch(Command, Rows, Worded, Reach, Json):
     """Score sentinel rows again and alarm if the judge's answers have changed.
 
     Every row is judged afresh, never taken from the cache. The first command scores the rows --baseline times: how
@@ -47,7 +47,8 @@ class Watch(Command, Rows, Reach, Json):
         where = self.model_copy(update={"cache": False}).connection()
         with quiet():
             roles = roles_for(rows_file(str(self.rows)), self.roles(), self.judge)
-            sentinels = Sentinels.of(self.rows.name, read_file(str(self.rows), roles, None).rows, self.human)
+            file = read_file(str(self.rows), roles, human=[self.human] if self.human else [], orders=self.orders())
+            sentinels = Sentinels.of(file, self.human)
             made = open_judge(self.judge, self.lm, where)
             with Progress("watching") as progress:
                 outcome = look(made, sentinels, kept, options, restart=self.rebase, watch=progress)

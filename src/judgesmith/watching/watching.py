@@ -15,8 +15,9 @@ from .. import parts
 from ..agreement.correlation import Vector
 from ..agreement.resampling import Measure, bootstrap_q
 from ..datasets.records import OVERALL, Row
+from ..datasets.sheet import Outputs
 from ..errors import LabelsError, OptionError
-from ..evaluating.sources import places
+from ..evaluating.sources import human_ratings, places
 from ..parts import option
 from ..programs.artifact import digest, fingerprint
 from ..programs.judge import Judge
@@ -54,16 +55,19 @@ class Sentinels:
     human: Vector
 
     @classmethod
-    def of(cls, origin: str, rows: Sequence[Row], aspect: str | None) -> Sentinels:
-        """Raises LabelsError for rows with equal ids, without any row, or without the aspect."""
+    def of(cls, file: Outputs, aspect: str | None) -> Sentinels:
+        """Raises LabelsError for rows with equal ids, without any row, or without the aspect, and for ratings that
+        cannot be read."""
+        origin, rows = file.origin, file.rows
         if not rows:
             raise LabelsError(f"{origin}: no row in it")
         places(origin, rows)
-        known = list(dict.fromkeys(name for row in rows for name in row.scores))
+        known = file.aspects()
         if aspect is not None and aspect not in known:
             raise LabelsError(f"{origin}: no row has a human rating {aspect!r}; there are {', '.join(known) or 'none'}")
         chosen = aspect or (OVERALL if OVERALL in known else known[0] if len(known) == 1 else None)
-        return cls(rows, chosen, np.array([row.scores.get(chosen or "", np.nan) for row in rows]))
+        none = np.full(len(rows), np.nan)
+        return cls(rows, chosen, none if chosen is None else human_ratings(file, chosen, chosen, known)[0])
 
     @property
     def mark(self) -> str:

@@ -18,6 +18,7 @@ from ..decisions import (
     accuracy_when_drawn,
     auc_when_drawn,
     balanced_when_drawn,
+    cohen_when_drawn,
     counted,
     f1_when_drawn,
     kappa_when_drawn,
@@ -36,6 +37,7 @@ from .intervals import Cell, bound
 #: Measures of decisions alone.
 OF_PLACES = {
     "kappa": kappa_when_drawn,
+    "cohen-kappa": cohen_when_drawn,
     "accuracy": accuracy_when_drawn,
     "balanced-accuracy": balanced_when_drawn,
     "f1": f1_when_drawn,
@@ -49,6 +51,7 @@ CHANCE = {
     "kendall": 0.0,
     "q": 0.0,
     "kappa": 0.0,
+    "cohen-kappa": 0.0,
     "auc": 0.5,
     "pairwise": 0.5,
     "balanced-accuracy": 0.5,
@@ -163,7 +166,7 @@ def _unfit(aspect: Aspect, name: str) -> str | None:
     if name == "pairwise":
         _, _, pairs = ordered_pairs(aspect.y, aspect.y, aspect.units.tolist())
         return None if pairs.any() else "no document has two outputs of which people preferred one"
-    if name in ("kappa", "accuracy"):
+    if name in ("kappa", "cohen-kappa", "accuracy"):
         many = len(levels) > MOST_CATEGORIES
         return f"they have {len(levels)} different values, which are not categories" if many else None
     return None if len(levels) == 2 else f"it is for pass and fail, and they have {len(levels)} different values"

@@ -22,6 +22,7 @@ Named = Literal[
     "acc_eq",
     "acc_eq_cross",
     "kappa",
+    "cohen-kappa",
     "accuracy",
     "balanced-accuracy",
     "f1",
@@ -34,7 +35,7 @@ ComparedBy = Literal["pearson", "spearman", "kendall", "q"]
 COEFFICIENTS: tuple[str, ...] = get_args(Named)
 #: Those of categories, of pass and fail, and of preferences; the level that each is of, and those that each kind of
 #: human ratings has unasked.
-DECIDED = ("kappa", "accuracy", "balanced-accuracy", "f1", "precision", "recall", "auc", "pairwise")
+DECIDED = ("kappa", "cohen-kappa", "accuracy", "balanced-accuracy", "f1", "precision", "recall", "auc", "pairwise")
 LEVEL_OF: dict[str, Level] = {name: "sample" if name == "pairwise" else "pooled" for name in DECIDED}
 OF_KIND = {
     "category": ("kappa", "accuracy"),
@@ -110,9 +111,10 @@ class EvaluationOptions(Options):
     coefficients: tuple[Named, ...] = option(
         PARTS,
         "kendall is tau-b; q the sum of the first three; acc_eq is WMT's pairwise accuracy with ties, epsilon chosen "
-        "on the same rows, acc_eq_cross with epsilon chosen on other documents. kappa, accuracy (the share of rows "
-        "decided as people did), balanced-accuracy, f1 (for fail), auc and pairwise are added where people gave "
-        "categories, pass or fail, or preferences; precision and recall (for fail) where asked for.",
+        "on the same rows, acc_eq_cross with epsilon chosen on other documents. kappa (quadratic weights), accuracy "
+        "(the share of rows decided as people did), balanced-accuracy, f1 (for fail), auc and pairwise are added "
+        "where people gave categories, pass or fail, or preferences; cohen-kappa (without weights), precision and "
+        "recall (for fail) where asked for.",
     )
     rounds: int = option(1000, "Resamples of documents; 0: values alone.", ge=0)
     confidence: float = option(0.95, "Of the intervals.", gt=0, lt=1)

@@ -1,0 +1,102 @@
+"""A judge's column: its cells as numbers, words by the one rule that people's labels are read by, and its reasons."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..agreement.correlation import Vector
+from ..agreement.decisions import nearest_places
+from ..conversation import parsed
+from ..datasets.marks import Marks, unrated, word_set
+from ..datasets.meanings import names_a_fault, parts_of
+from ..datasets.orders import order_of, read_marks, refuse_unordered
+from ..datasets.sheet import Outputs as File
+from ..errors import LabelsError
+from ..rows import as_text
+from ..wording import folded
+from .sources import inside, read_cell
+
+#: What a column, or a key beside a score, is called that holds a judge's reason.
+_REASONS = word_set("reason reasons reasoning explanation rationale justification comment feedback why")
+
+
+def column_scores(
+    file: File, column: str, names: Sequence[str], like: tuple[str, Marks] | None = None
+) -> tuple[Vector, Marks, str]:
+    """A score for each row of a file, NaN where its cell has none, how the cells are read, and that in words.
+
+    column: a column, or a path. names: what else the user may call it. like: what people rated, and how their ratings
+    are read, which decides where a judge uses their words. Raises LabelsError for a cell that cannot be read, and for
+    words whose order only the user knows.
+    """
+    cells = [inside(record, column) for record in file.records]
+    single = [part for cell in cells for _, part in parts_of(cell)]
+    order = order_of(file.orders, column, *names) if isinstance(file.orders, Mapping) else ()
+    marks = read_marks([column], single, order, decimal_comma=file.decimal_comma, numbers=True)
+    where = f"{file.origin}, column {column!r}"
+    if not order and like is not None and _in_their_words(single, marks, *like):
+        _refuse_opposite(where, column, single, marks, *like)
+        marks = like[1]
+    if file.compared and marks.unknown:
+        raise LabelsError(
+            f"{where}: do its words name outputs of the comparison? Write A, B or tie, and call the column for a "
+            f"choice, such as {column}_winner"
+        )
+    refuse_unordered(where, column, marks)
+    scores = np.full(len(cells), np.nan)
+    for i, (row, cell) in enumerate(zip(file.rows, cells, strict=True)):
+        if numbers := read_cell(file.origin, row.line, column, cell, marks):
+            scores[i] = sum(numbers) / len(numbers)
+    return scores, marks, marks.shown(single)
+
+
+def _in_their_words(cells: Iterable[Any], marks: Marks, aspect: str, like: Marks) -> bool:
+    """Whether a judge says what people say, and nothing else. Yes to a fault is no yes to anything else."""
+    words = {folded(cell) for cell in cells if not unrated(cell)}
+    wordy = bool(marks.values or marks.unknown) and bool(like.values)
+    return wordy and words <= like.values.keys() and (not marks.fault or names_a_fault(aspect))
+
+
+def _refuse_opposite(where: str, column: str, cells: Iterable[Any], own: Marks, aspect: str, theirs: Marks) -> None:
+    """Raise LabelsError where words are better in people's ratings that are worse by themselves."""
+    words = sorted({folded(cell) for cell in cells if not unrated(cell)}, key=lambda word: theirs.values[word])
+    worst, best = words[0], words[-1]
+    if own.values and own.values[worst] > own.values[best]:
+        raise LabelsError(
+            f"{where}: {best!r} is the better word in the ratings of {aspect!r}, and the worse one otherwise; say "
+            f'which it is here, the worst first: --scale "{column}={worst},{best}" or --scale "{column}={best},{worst}"'
+        )
+
+
+def places_like(scores: Vector, marks: Marks, people: Marks | None) -> Vector | None:
+    """The number of each row's category, NaN where there is none, of a judge that decides as people do: in their words,
+    or between two as they; None for another."""
+    both = people is not None and len(marks.levels) == 2 and people.kind == marks.kind == "binary"
+    if people is None or not marks.values or not (both or marks.names == people.names):
+        return None
+    made = np.full(len(scores), np.nan)
+    rated = ~np.isnan(scores)
+    made[rated] = nearest_places(scores[rated], marks.levels)
+    return made
+
+
+def column_reasons(records: Sequence[Mapping[str, Any]], names: Sequence[str], column: str) -> list[str]:
+    """What a judge wrote of each row beside its score: in a column that is called as the score's, with a word such as
+    reason (`gpt4_reason`), or under such a key beside it; "" where there is nothing."""
+    own = _words(column)
+    paths = [name for name in names if _words(name) - own <= _REASONS and own < _words(name)]
+    parent, _, key = column.rpartition(".")
+    if parent:
+        beside = (parsed(inside(record, parent)) for record in records)
+        keys = dict.fromkeys(str(name) for held in beside if isinstance(held, Mapping) for name in held)
+        paths += [f"{parent}.{name}" for name in keys if name != key and _words(name) & _REASONS]
+    found = [[as_text(inside(record, path)) for path in paths[:1]] for record in records]
+    return [" ".join((texts[0] or "").split()) if texts else "" for texts in found]
+
+
+def _words(name: str) -> set[str]:
+    return set(re.findall(r"[a-z]+|\d+", name.casefold()))
