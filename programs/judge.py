@@ -34,7 +34,6 @@ from .outcome import BradleyTerry, Calibration, Decision, Preference, Sureness
 from .progress import counting
 from .prompting.layouts import SentencesLayout
 from .prompting.predict import JudgePredict, answer_of, called, carrying, material
-from .prompting.saved import traced_demo
 from .prompting.suspicion import LOOKED_INTO, SHOWN, guarded, weighed
 
 if TYPE_CHECKING:
@@ -371,15 +370,14 @@ class Judge(Quiet):
         foreign = [p for p in own if isinstance(p, JudgePredict) and any("gold" not in demo for demo in p.demos)]
         taught = [id(p) for p in self.taught()] if foreign else []
         for predictor in foreign:
-            shown = map(self._demonstrated, predictor.demos) if id(predictor) in taught else ()
+            demos = predictor.demos if id(predictor) in taught else []
+            shown = [self._demonstrated(demo, predictor) for demo in demos]
             predictor.demos = [demo for demo in shown if demo is not None]
 
-    def _demonstrated(self, demo: Any) -> Any:
-        """A demonstration as prompts show it; None for a step that gave no score."""
-        if "gold" in demo:
-            return demo
-        if demo.get("augmented"):
-            return traced_demo(demo)
+    def _demonstrated(self, demo: Any, predictor: JudgePredict) -> Any:
+        """A demonstration as prompts show it; None for a step that gave nothing to show."""
+        if "gold" in demo or demo.get("augmented"):
+            return predictor.shown(demo)
         percent = self.scale.to_percent(human_score(demo))
         if not 0 <= percent <= 100:
             raise OptionError(

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from ...agreement.correlation import Level
 from ...agreement.metric import AgreementValue
 from ...agreement.objectives import Objective, Q, objectives
-from ...errors import BudgetError
+from ...errors import BudgetError, OptionError
 from ...parts import Options, option, read_options
 from ...programs.judge import Judge
 from ...programs.models.lm import LanguageModel
@@ -308,6 +308,11 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
         each judged without its own group. Zero-shot is always measured first. Raises LeakError when valset shares a
         group or a text with trainset, BudgetError when not even zero-shot fits, OptionError for rows without a score.
         """
+        if not isinstance(student, Judge):
+            raise OptionError(
+                f"{type(self).__name__} compiles judges, and this is a {type(student).__name__}; DSPy's own optimizers "
+                "(dspy.LabeledFewShot, …) compile evaluators and programs"
+            )
         trainset = as_rated(trainset, student.scale)
         valset = None if valset is None else as_rated(valset, student.scale)
         if valset is not None:

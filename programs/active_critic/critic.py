@@ -29,6 +29,8 @@ from .scoring import Combination, Known, MultiCriteriaScorer, OverallScorer, mea
 from .task import Inference, Labelled, TaskInference, TaskKnowledge
 
 Variant = Literal["vanilla", "coarse", "fine"]
+#: Its steps, by the names of their attributes.
+STEPS = ("criteria_scorer", "overall_scorer")
 #: Up to this number, a search decides for each criterion whether it is in the prompt; longer lists stay whole.
 MOST_CRITERIA = 12
 
@@ -123,11 +125,12 @@ class ActiveCritic(Judge):
         Fitted weights go: they were fitted to answers of another form."""
         self.choose(**({"variant": self._own} | form))
         self.combination = None
-        before = {name: (p.demos, p.signature, p.lm) for name, p in self.named_predictors()}
+        before = {name: getattr(self, name) for name in STEPS if hasattr(self, name)}
         self._build()
-        for name, predictor in self.named_predictors():
-            if name in before:
-                predictor.demos, predictor.signature, predictor.lm = before[name]
+        for name, step in before.items():
+            if hasattr(self, name):  # the very predictors stay: DSPy's optimizers know them by their identity
+                step.predict.layout = getattr(self, name).predict.layout
+                setattr(self, name, step)
 
     @property
     def _own(self) -> Variant:

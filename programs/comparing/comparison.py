@@ -22,7 +22,7 @@ from typing import Any, Literal, TypeVar, Unpack, cast
 import dspy
 import numpy as np
 
-from ...errors import CallError
+from ...errors import CallError, OptionError
 from ...likeness import same_output
 from ...parts import Options, option
 from ...signatures.judging import CompareOutputs
@@ -48,6 +48,13 @@ WORDS: dict[Question, tuple[str, ...]] = {
     "better-worse": ("Better", "Worse", "Similar"),
     "yes-no": ("Yes", "No"),
     "yes-no-first": ("Yes", "No"),
+}
+#: Names of a field in which people said how an output compares with `other`, and what they write there.
+LABELS = ("comparison", "winner", "preferred", "preference", "label")
+MEANT = {
+    **dict.fromkeys(("better", "output", "win", "1", "1.0", "yes", "true"), "better"),
+    **dict.fromkeys(("worse", "other", "loss", "0", "0.0", "no", "false"), "worse"),
+    **dict.fromkeys(("similar", "tie", "equal", "same", "0.5"), "similar"),
 }
 #: A share of probability on the words below which a note warns the reader.
 LOW_SHARE = 0.5
@@ -211,8 +218,33 @@ class ComparisonLayout(Layout):
             parts.append(block("output", str(values.get("output") or "")))
         return "\n".join(parts)
 
+    def held(self, step: Mapping[str, Any]) -> dict[str, Any]:
+        made = step.get("comparison")
+        return {"comparison": made.word if isinstance(made, Comparison) else None}
+
+    def labelled(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        name = next((name for name in LABELS if row.get(name) is not None), None)
+        if name is None or not row.get("other"):
+            return {}
+        word = MEANT.get(str(row[name]).strip().casefold())
+        if word is None:
+            raise OptionError(f"{name} of a labelled pair is {str(row[name])[:40]!r}; say better, worse or similar")
+        return {"comparison": word}
+
+    def shows(self, demo: Mapping[str, Any]) -> bool:
+        return bool(demo.get("output") and demo.get("other") and demo.get("comparison"))
+
+    def answer(self, demo: Mapping[str, Any], inputs: Mapping[str, Any]) -> str | None:
+        """The word of a comparison in the asked order; None for a demonstration that is an example with a score."""
+        if not self.shows(demo):
+            return None
+        word = demo["comparison"]
+        if (demo.get("order") == "output-first") != (self.question == "yes-no-first"):  # the other one is asked about
+            word = {"better": "worse", "worse": "better"}.get(word, word)
+        return self.words[min(("better", "worse", "similar").index(word), len(self.words) - 1)]
+
     def example(self, demo: Mapping[str, Any]) -> str | None:
-        return f"Score: {demo['score']:.0f} of 100"
+        return None if demo.get("score") is None else f"Score: {demo['score']:.0f} of 100"
 
     def form(self, inputs: Mapping[str, Any]) -> Form:
         return Form(choice("", [inputs["word"]] if inputs.get("word") else self.words))
@@ -250,13 +282,21 @@ def _comparison(odds: Sequence[float], share: float, *, answers: int = 0) -> Com
     return Comparison(better, worse, similar[0] if similar else 0.0, share, answers)
 
 
+def _same(one: str | None, other: str) -> bool:
+    return bool(one) and (one == other or same_output(str(one), other))
+
+
 class ComparisonPredict(JudgePredict):
     """Leaves out demonstrations that repeat the other output, too."""
 
     def demos_for(self, inputs: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-        other = inputs.get("other") or ""
-        shown = ((demo, demo.get("output") or "") for demo in super().demos_for(inputs))
-        return [demo for demo, output in shown if output != other and not same_output(output, other)]
+        other, judged, order = inputs.get("other") or "", inputs.get("output") or "", inputs.get("order")
+        apart = [
+            demo
+            for demo in super().demos_for(inputs)
+            if not _same(demo.get("output"), other) and not _same(demo.get("other"), other)
+        ]
+        return [{**demo, "order": order} for demo in apart if not _same(demo.get("other"), judged)]
 
 
 class PairwiseComparer(Evaluator):

@@ -124,6 +124,8 @@ def writing_order(levels: int) -> list[int]:
 class WritingLayout(Layout):
     """A text and nothing else. What is asked for stands last, so that all levels of a document share what is before."""
 
+    rates = False
+
     def rules(self, inputs: Mapping[str, Any]) -> str:
         family = FAMILIES[inputs["target"].family]
         language = " Write in the language of the source." if family.same_language else ""

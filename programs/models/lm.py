@@ -249,6 +249,13 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
     def __repr__(self) -> str:
         return f"LanguageModel({self.name!r})"
 
+    def finetune(self, *_: Any, **__: Any) -> Any:
+        """Always raises OptionError: DSPy would train on prompts of its own form, which no judge sends."""
+        raise OptionError(
+            f"{self.name}: BootstrapFinetune trains a model on DSPy's own prompts, and judges ask in others; "
+            "`judgesmith distill` trains a small model from a judge"
+        )
+
     @property
     def dspy(self) -> Any:
         """The model as DSPy's modules take it: the caller's own object, where it was made of one."""

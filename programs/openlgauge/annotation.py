@@ -60,7 +60,7 @@ class _ErrorsLayout(Layout):
     @staticmethod
     def flawless(demo: Mapping[str, Any]) -> bool:
         """Whether the best of five labels is nearest to its score: no error goes with that, and only with that."""
-        return bool(demo["score"] >= 87.5)
+        return bool(demo.get("score", 0) >= 87.5)
 
     def max_tokens(self, inputs: Mapping[str, Any]) -> int:
         return OF_AN_ERROR * self.forced_most + OF_THE_REST
@@ -153,6 +153,13 @@ class AnnotationLayout(_ErrorsLayout):
             return None
         return self.form(inputs).written(disarm(errors), self.label_for(demo["score"]), disarm(why))
 
+    def held(self, step: Mapping[str, Any]) -> dict[str, Any]:
+        found: Annotation | None = step.get("annotation")
+        if found is None:
+            return {}
+        errors = annotation_form(Annotation(found.errors)) if found.errors else ""
+        return {"score": step.get("percent"), "annotation": errors, "explanation": found.explanation}
+
     def example(self, demo: Mapping[str, Any]) -> str | None:
         return f"Overall: {self.label_for(demo['score'])}"
 
@@ -178,6 +185,8 @@ class AnnotationLayout(_ErrorsLayout):
 class MergeLayout(_ErrorsLayout):
     """One list of errors out of several."""
 
+    rates = False
+
     def form(self, inputs: Mapping[str, Any]) -> Form:
         place, why = Line("Location", "words of the output, or omission", "place"), Line("Explanation", "what is wrong")
         return Form(Blocks("Error", (place, why, number(DIGITS, "Severity", "1 to 5")), self.forced_most))
@@ -199,6 +208,15 @@ class MergeLayout(_ErrorsLayout):
     def answer(self, demo: Mapping[str, Any], inputs: Mapping[str, Any]) -> str | None:
         merged = demo.get("annotation")
         return disarm(merged) if merged and demo.get("annotations") and not self.flawless(demo) else None
+
+    def held(self, step: Mapping[str, Any]) -> dict[str, Any]:
+        merged = step.get("merged")
+        return {"annotation": annotation_form(Annotation(tuple(merged)))} if merged else {}
+
+    def labelled(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        merged, reported = row.get("merged"), row.get("reported")
+        told = {"annotation": merged} if isinstance(merged, str) else self.held(row)
+        return told | ({"annotations": _reports(map(error_list, reported.values()))} if reported else {})
 
     def extract(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
         parsed = read_annotation(reply.text, output=inputs.get("output") or "")  # a merged list has no overall label
@@ -237,13 +255,11 @@ class Annotator(Evaluator):
 
 
 class MergePredict(JudgePredict):
-    """Its demonstrations hold what each annotator reported beside that one's score, as `criteria_scores`."""
+    """Its demonstrations hold what each annotator reported beside that one's score, as `criteria_scores`, or as the
+    text that it was asked with."""
 
     def demos_for(self, inputs: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-        return [
-            {**demo, "annotations": _reports(r.explanation for r in (demo.get("criteria_scores") or {}).values())}
-            for demo in super().demos_for(inputs)
-        ]
+        return [{"annotations": _reported(demo), **demo} for demo in super().demos_for(inputs)]
 
 
 class Supervisor(Evaluator):
@@ -265,6 +281,10 @@ class Supervisor(Evaluator):
     ) -> dspy.Prediction:
         """`merged`: the errors, not grounded yet. reported: by annotator. Raises Unreadable or CallError."""
         return await self.predict.acall(**self.inputs(output, reported), **call)
+
+
+def _reported(demo: Mapping[str, Any]) -> str:
+    return _reports(report.explanation for report in (demo.get("criteria_scores") or {}).values())
 
 
 def _reports(lists: Iterable[str]) -> str:

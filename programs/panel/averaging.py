@@ -6,6 +6,7 @@ Measured in `experiments/results/replay.md`: equal weights are level with the be
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -82,9 +83,10 @@ def standardised(percents: Matrix, standings: Sequence[Standing]) -> Matrix:
     return made
 
 
-def jury_weights(members: Matrix, human: Vector) -> Vector:
+def jury_weights(members: Matrix, human: Vector, departures: Sequence[float] = DEPARTURES) -> Vector:
     """Weights of standardised members, shape (rows, members), that are equal as far as human scores do not say
     otherwise: a ridge whose penalty is on departures from equality alone, over several strengths by their evidence.
+    departures: these strengths.
 
     Returns: non-negative weights whose mean is 1; all 1 where the scores are constant.
     """
@@ -95,17 +97,17 @@ def jury_weights(members: Matrix, human: Vector) -> Vector:
         return equal
     target = (human - human.mean()) / spread
     apart = members @ (np.eye(count) - 1.0 / count)
-    alike = apart @ apart.T
     evidence, found = list[float](), list[Vector]()
-    for slope in SLOPES:
+    for slope, departure, noise in itertools.product(SLOPES, departures, NOISES):
         start = np.full(count, slope / (count * float(mean.std())))
         rest = target - members @ start
-        for departure in DEPARTURES:
-            for noise in NOISES:
-                lower = np.linalg.cholesky(departure / count * alike + noise * np.eye(len(target)) + 1.0)
-                solved = np.linalg.solve(lower.T, np.linalg.solve(lower, rest))
-                evidence.append(-0.5 * float(rest @ solved) - float(np.log(np.diag(lower)).sum()))
-                found.append(start + departure / count * (apart.T @ solved))
+        # The rest is normal with covariance B Bᵀ + noise · I, where B holds departures and an intercept.
+        both = np.column_stack([math.sqrt(departure / count) * apart, np.ones(len(target))])
+        inner = both.T @ both + noise * np.eye(count + 1)
+        solved = (rest - both @ np.linalg.solve(inner, both.T @ rest)) / noise
+        size = (len(target) - count - 1) * math.log(noise) + float(np.linalg.slogdet(inner)[1])
+        evidence.append(-0.5 * (float(rest @ solved) + size))
+        found.append(start + departure / count * (apart.T @ solved))
     shares = np.exp(np.array(evidence) - max(evidence))
     weights = np.maximum(shares @ np.array(found), 0.0)
     made: Vector = weights / weights.mean() if weights.sum() > 0 else equal

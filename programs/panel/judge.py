@@ -329,7 +329,7 @@ def _spread(heard: Mapping[str, Opinion]) -> float:
 def _in_words(
     names: Sequence[str], percents: Matrix, kept: Sequence[int], failed: Mapping[str, int], weights: Any
 ) -> str:
-    """What became of the members, for the report."""
+    """The outcome for the members, for the report."""
     parts_ = [f"the mean of {len(kept)} standardised member{'s'[: len(kept) != 1]} judges"]
     if not np.allclose(weights, 1.0):
         shares = zip(kept, (weights / weights.sum()).tolist(), strict=True)

@@ -19,11 +19,12 @@ from dspy.dsp.utils.settings import main_thread_config
 from dspy.utils.callback import with_callbacks
 
 from ...errors import ArtifactError, CallError, ModelError
-from ...signatures.values import Item, Usage, Verdict
+from ...signatures.values import Item, Scale, Usage, Verdict
 from ..models import engine, row_context
 from ..models.as_dspy import Quiet, listeners, without_system
 from ..models.lm import LanguageModel, language_model
 from ..models.transport import Message, Reply, Request
+from .demonstrations import labelled, traced
 from .layouts import Layout, Read, unmarked
 from .saved import SavedPredictor, saved_predictor, signature_hash
 
@@ -70,13 +71,39 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
     """
 
     signature: Any  # a subclass of dspy.Signature
+    demos: list[Any]
 
     def __init__(self, signature: type[dspy.Signature], layout: Layout) -> None:
         super().__init__(signature)
         self.layout = layout
+        #: Of human scores in demonstrations that DSPy brings; None: only `score` in percent is read.
+        self.scale: Scale | None = None
+
+    def settle(self) -> None:
+        """Bring demonstrations that DSPy's optimizers gave it into the form that prompts show; those that have nothing
+        to show go. Raises OptionError for a human score on an unknown scale."""
+        demos: list[Any] = self.demos
+        if not all(map(self._settled, demos)):
+            self.demos = [shown for shown in map(self.shown, demos) if shown is not None]
+
+    def _settled(self, demo: Any) -> bool:
+        """Whether it is in that form: DSPy gives examples; a dict with a score in percent is one by hand."""
+        by_hand = self.scale is None and isinstance(demo, dict) and demo.get("score") is not None
+        return "gold" in demo or by_hand
+
+    def shown(self, demo: Any) -> Any:
+        """One of them as prompts show it; None for one that shows nothing."""
+        if self._settled(demo):
+            return demo
+        if demo.get("augmented"):
+            return traced(demo, self.layout, self.signature)
+        return labelled(demo, self.layout, self.signature, self.scale)
 
     def demos_for(self, inputs: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         """The demonstrations in the prompt of the row under judgement: those that it may see."""
+        self.settle()
+        if not {"source", "output"} & set(self.signature.input_fields):  # no row is judged
+            return list(self.demos)
         allowed = row_context.allowed(
             self.demos, Item(inputs.get("output") or "", inputs.get("source") or "", group=row_context.group())
         )
@@ -189,6 +216,7 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
 
     def dump_state(self, json_mode: bool = True) -> dict[str, Any]:
         """Instructions and demonstrations as JSON values: no model, no settings."""
+        self.settle()
         return {**saved_predictor(self.signature, self.demos), "fields": signature_hash(self.signature)}
 
     def load_state(self, state: Mapping[str, Any], *, allow_unsafe_lm_state: bool = False) -> Self:
@@ -264,3 +292,20 @@ class Evaluator(Quiet):
 
     async def aforward(self, *args: Any, **named: Any) -> dspy.Prediction:
         raise NotImplementedError
+
+    @property
+    def scale(self) -> Scale | None:
+        """The scale of human scores in the rows that DSPy's optimizers show it, None for percents."""
+        return next((p.scale for p in self.predictors() if isinstance(p, JudgePredict)), None)
+
+    @scale.setter
+    def scale(self, scale: Scale | None) -> None:
+        for predictor in self.predictors():
+            if isinstance(predictor, JudgePredict):
+                predictor.scale = scale
+
+    def dump_state(self, json_mode: bool = True) -> Any:
+        """DSPy's state. Raises ArtifactError for an evaluator whose `forward` an optimizer replaced."""
+        if "forward" in vars(self):
+            raise ArtifactError("its `forward` was replaced (KNNFewShot does so), which a file cannot hold")
+        return super().dump_state(json_mode=json_mode)

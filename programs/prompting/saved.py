@@ -6,16 +6,20 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, Self
 
 import dspy
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from ...signatures.values import CriterionScore
 
 Text = Annotated[str, StringConstraints(max_length=400_000)]
 Short = Annotated[str, StringConstraints(max_length=400)]
 Percent = Annotated[float, Field(ge=0, le=100)]
+#: How an output compares with another one.
+Compared = Literal["better", "worse", "similar"]
+#: Inputs that are the same for every row: they go into the system message.
+SHARED = ("task", "aspect", "criteria")
 #: Demonstrations of a predictor at most.
 MOST_DEMOS = 256
 
@@ -32,20 +36,32 @@ class SavedCriterionScore(Part):
 
 
 class SavedDemo(Part):
+    """One demonstration. texts: what a predictor that scores nothing is shown, by the fields of its signature."""
+
     source: Text = ""
-    output: Text
+    output: Text = ""
     context: Text | None = None
     reference: Text | None = None
     group: Text | None = None
-    score: Percent
+    score: Percent | None = None
     explanation: Text = ""
     criteria_scores: dict[Short, SavedCriterionScore] | None = None
     annotation: Text = ""
+    other: Text | None = None
+    comparison: Compared | None = None
+    texts: dict[Short, Text] | None = None
     augmented: bool = False
     gold: bool = True
 
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        scored = self.output and self.score is not None
+        if not (scored or self.texts or (self.output and (self.comparison or self.annotation))):
+            raise ValueError("a demonstration has an output with its score, or other texts")
+        return self
+
     def demonstration(self) -> dict[str, Any]:
-        made = self.model_dump(exclude_none=True, exclude={"criteria_scores"})
+        made = self.model_dump(exclude_none=True, exclude={"criteria_scores", "texts"}) | (self.texts or {})
         if self.criteria_scores is not None:
             made["criteria_scores"] = {
                 name: CriterionScore(c.score, c.explanation) for name, c in self.criteria_scores.items()
@@ -69,13 +85,22 @@ def signature_hash(signature: type[dspy.Signature]) -> str:
 
 
 def saved_predictor(signature: type[dspy.Signature], demos: Sequence[Any]) -> dict[str, Any]:
-    return {"instructions": signature.instructions, "demos": [_saved_demo(demo) for demo in demos]}
+    return {"instructions": signature.instructions, "demos": [_saved_demo(demo, signature) for demo in demos]}
 
 
-def _saved_demo(demo: Any) -> dict[str, Any]:
+def other_texts(values: Mapping[str, Any], signature: Any) -> dict[str, Any]:
+    """The texts of a predictor's own fields, those aside that every demonstration has."""
+    fields = [*(name for name in signature.input_fields if name not in SHARED), *signature.output_fields]
+    names = [name for name in fields if name not in SavedDemo.model_fields]
+    return {name: values[name] for name in names if isinstance(values.get(name), str) and values[name]}
+
+
+def _saved_demo(demo: Any, signature: Any) -> dict[str, Any]:
     kept: dict[str, Any] = {}
     for name in SavedDemo.model_fields:
-        value = demo.get(name)
+        value: Any = demo.get(name)
+        if name == "texts":
+            value = {key: str(text) for key, text in other_texts(demo, signature).items()} or None
         if value is None or value == "":
             continue
         if name == "criteria_scores":
@@ -89,12 +114,3 @@ def _saved_demo(demo: Any) -> dict[str, Any]:
             value = round(float(value), 6)
         kept[name] = value
     return kept
-
-
-def traced_demo(step: Mapping[str, Any]) -> dict[str, Any] | None:
-    """A step of a trace, inputs and outputs, as a demonstration; None where it gave no score."""
-    made = {name: step[name] for name in SavedDemo.model_fields if step.get(name) is not None}
-    scores = [c.score for c in made.get("criteria_scores", {}).values() if not math.isnan(c.score)]
-    score = made.setdefault("score", sum(scores) / len(scores) if scores else None)
-    usable = isinstance(score, int | float) and 0 <= score <= 100 and made.get("output")
-    return {**made, "augmented": True, "gold": False} if usable else None
