@@ -29,7 +29,8 @@ if __name__ == "datasets":
     _spec.loader.exec_module(_real)
 else:
     from .loading import count_rows, iter_rows, read_labels
-    from .records import Labels, Row
+    from .records import Labels
+    from .row import Row
     from .splits import Split, assert_disjoint, group_folds, holdout_split
 
     __all__ = [

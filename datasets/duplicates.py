@@ -17,16 +17,14 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice, product
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..likeness import COMPARED, Folded, alike, folded
 from ..rows import DERIVED
-
-if TYPE_CHECKING:
-    from .records import Row
+from .row import Row
 
 Field = Literal["row", "source", "output"]
 #: What a text alone may put into one group: this share of all documents by default, and `LEAST` in any case.

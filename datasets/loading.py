@@ -18,7 +18,8 @@ from .formats import Table, kind_of, open_table
 from .marks import KINDS, Kind
 from .orders import Orders
 from .preferences import Pairs
-from .records import LARGEST_SCORE, OVERALL, Columns, Labels, Row, is_role, remembered
+from .records import LARGEST_SCORE, Columns, Labels, is_role, remembered
+from .row import OVERALL, Row
 from .sheet import Outputs, Sheet, names_of
 
 if TYPE_CHECKING:

@@ -25,17 +25,16 @@ from .meanings import names_a_fault, one_rating, speaks_of_machine, text_like
 from .orders import Orders
 from .preferences import Pairs
 from .records import (
-    OVERALL,
     Account,
     Columns,
     Labels,
-    Row,
     by_reason,
     infer_scale,
     is_role,
     refuse_outliers,
     remembered,
 )
+from .row import OVERALL, Row
 
 Record: TypeAlias = dict[str, Any]
 _Parsed: TypeAlias = Sequence[tuple[Row, Mapping[str, str]]]

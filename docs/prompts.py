@@ -16,21 +16,22 @@ ROW = js.Item(source="The bridge over the Tarn is closed until May.", output="Th
 SHOWN: dict[str, tuple[Callable[[], Judge], str]] = {
     "active-critic": (lambda: critic("coarse"), "overall_scorer"),
     "active-critic-fine": (lambda: critic("fine"), "criteria_scorer"),
-    "openlgauge": (lambda: js.OpeNLGauge("summarization/coherence"), "annotator"),
-    "pairwise": (lambda: js.PairwiseDirectScorer("summarization/coherence"), "comparer"),
-    "pairwise-writer": (lambda: js.PairwiseDirectScorer("summarization/coherence"), "writer"),
-    "direct": (lambda: js.DirectScorer("summarization/coherence"), "scorer"),
-    "g-eval": (lambda: js.GEval("summarization/coherence"), "scorer"),
-    "panel-words": (lambda: js.Panel("summarization/coherence", forms=["words"]), "words"),
-    "panel-questions": (lambda: js.Panel("summarization/coherence", forms=["questions"]), "questions"),
-    "readings": (lambda: js.ReadingsJudge("summarization/coherence"), "scorer"),
+    "openlgauge": (lambda: js.Judge(js.OpeNLGauge("summarization/coherence")), "annotator"),
+    "pairwise": (lambda: js.Judge(js.PairwiseDirectScorer("summarization/coherence")), "comparer"),
+    "pairwise-writer": (lambda: js.Judge(js.PairwiseDirectScorer("summarization/coherence")), "writer"),
+    "direct": (lambda: js.Judge(js.DirectScorer("summarization/coherence")), "scorer"),
+    "g-eval": (lambda: js.Judge(js.GEval("summarization/coherence")), "scorer"),
+    "panel-words": (lambda: js.Judge(js.Panel("summarization/coherence", forms=["words"])), "words"),
+    "panel-questions": (lambda: js.Judge(js.Panel("summarization/coherence", forms=["questions"])), "questions"),
+    "readings": (lambda: js.Judge(js.ModelReadings("summarization/coherence")), "scorer"),
 }
 BLOCK = re.compile(r"(<!-- prompt: ([\w-]+) -->\n```text\n).*?(```)", re.DOTALL)
 
 
 def critic(variant: str) -> Judge:
     criteria = [js.Criterion("Accuracy", "Whether the summary is true to its source.")]
-    return js.ActiveCritic(variant, task="Summaries of news.", criteria=criteria, explain="before", reading="said")
+    method = js.ActiveCritic(variant, task="Summaries of news.", criteria=criteria, explain="before", reading="said")
+    return js.Judge(method)
 
 
 def prompt(name: str) -> str:

@@ -26,15 +26,16 @@ from ..parts import Options, nearest, option, read_options
 from ..programs import artifact
 from ..programs.active_critic.task import Inference, Labelled, TaskInference
 from ..programs.aspects import OVERALL
-from ..programs.capabilities import Form, HasForms, InfersTask
+from ..programs.capabilities import Form, HasForms, InfersTask, passes_of, set_brief, stops_early
 from ..programs.judge import Judge
+from ..programs.method import Method
 from ..programs.models import engine
 from ..programs.models.lm import LanguageModel, Meter, check_priced, is_local, price
 from ..programs.models.transport import Reply
-from ..programs.outcome import Calibration, Decision
+from ..programs.outcome import Calibration, Decision, Outcome
 from ..programs.progress import Progress, Silent
 from ..programs.readings.bindings.opening import offer
-from ..programs.refining import Refinement
+from ..programs.refining import Refinement, fitted_always
 from ..signatures.values import Item, Passes, Scale
 from .budget import Budget, BudgetShare
 from .crossing import FEW_LABELS, FOLDS, RUNS
@@ -181,7 +182,9 @@ class Compiler:
                 capabilities = engine.run(lm.capabilities())
                 # A model is probed once a process: that is no part of what these labels cost.
                 calls, tokens = meter.logical, meter.logical_tokens
-                if parts.crossed and judge.columns():  # folds that each took a signal's ends would differ in its scale
+                if (
+                    parts.crossed and judge.method.columns()
+                ):  # folds that each took a signal's ends would differ in its scale
                     judge = self._student(judge, labels, lm)
                 if parts.free:
                     share.for_fit()
@@ -199,7 +202,7 @@ class Compiler:
         findings = Findings(labels, runs, final, plan.objective, o.seed, new_systems=o.new_systems)
         report = findings.report(meter.usage - before, time.monotonic() - started)
         prompt, completion = (b - a for a, b in zip(tokens, meter.logical_tokens, strict=True))
-        final.judge.sureness = findings.sureness
+        final.judge.outcome = replace(final.judge.outcome, sureness=findings.sureness)
         final.judge.provenance = findings.provenance(
             report,
             optimizer=self._search(plan.objective).settings() | {"teacher": self.teacher and self.teacher.name},
@@ -237,7 +240,7 @@ class Compiler:
 
     def refuse(self, judge: Judge, labels: Labels, lm: LanguageModel) -> None:
         """Raises what can be known to be wrong before anything is spent."""
-        if judge.kind == "":
+        if judge.method.kind == "":
             raise OptionError("this judge has no kind and could not be saved")
         for part in (labels, *([self.heldout] if self.heldout else [])):
             _refuse_unscored(part)
@@ -296,10 +299,11 @@ class Compiler:
     def _folds_are_free(self, judge: Judge, lm: LanguageModel | str | None) -> bool:
         """Whether folds ask nothing that the fit to all rows has not asked: at most weights are learnt, and the disk
         keeps answers and readings. A budget counts every call."""
-        learns = isinstance(judge, InfersTask) and judge.infers()
-        if self.search.searches or learns or judge.stops_early():
+        method = judge.method
+        learns = isinstance(method, InfersTask) and method.infers()
+        if self.search.searches or learns or stops_early(method):
             return False
-        if judge.calls_per_row() == judge.passes(Item("An output.")).count == 0:
+        if method.cost().calls_per_row == passes_of(method, Item("An output.")).count == 0:
             return True
         unlimited = self.options.max_calls is None and self.options.max_cost is None
         return unlimited and (not isinstance(lm, LanguageModel) or lm.keeps_answers)
@@ -333,20 +337,24 @@ class Compiler:
         sizes, heldout = ([len(labels)], 0) if parts.free else (every, parts.heldout)
         train = sum(sizes)
         # The search's own zero-shot pass repeats one of the trials: answered from the disk, but counted in a budget.
-        forms = len(judge.forms(logprobs=True)) if isinstance(judge, HasForms) else 0
-        learns = isinstance(judge, InfersTask) and judge.infers()
-        bare = self.options.refine and learns and judge.without_inferred() is not None
+        method = judge.method
+        forms = len(method.forms(logprobs=True)) if isinstance(method, HasForms) else 0
+        learns, bare = False, False
+        if isinstance(method, InfersTask):
+            learns = method.infers()
+            bare = self.options.refine and learns and method.without_inferred() is not None
         infer = sum(self.inference.calls(n) for n in sizes) if learns else 0
         # A pass of its own writes what demonstrations show: the teacher's, or whole answers where others stop early.
-        taught = passes > 1 and (teacher or self.teacher is not None or judge.stops_early())
+        taught = passes > 1 and (teacher or self.teacher is not None or stops_early(method))
         name = lm if lm is None or isinstance(lm, str) else lm.name
         dearer = None
         for more in (_dearer(judge, name), {}):
-            dearest, second = judge.copy_for(**more), bool(more)
+            dearest, second = judge.with_(**more), bool(more)
             per_row = self.search.calls_per_row(dearest)
             tried = forms + bare if forms + bare + second > 1 else 0
-            trials = train * (tried * judge.calls_per_row() + second * dearest.calls_per_row())
-            judging = heldout * (dearest.calls_per_row() + per_row)  # by the zero-shot judge and by the compiled one
+            own, most = method.cost().calls_per_row, dearest.method.cost().calls_per_row
+            trials = train * (tried * own + second * most)
+            judging = heldout * (most + per_row)  # by the zero-shot judge and by the compiled one
             # What leaves a judge: trials and zero-shot in each fit's equal share, and held-out rows asked for twice.
             share = (infer + trials + train * per_row) / train * max(sizes)
             least = PROBES + math.ceil(share) * len(sizes) + 2 * judging
@@ -357,21 +365,21 @@ class Compiler:
         scoring = judged * per_row + trials + judging
         proposed = sum(self.search.proposals(judge, n) for n in sizes)
         # References are written once a document, whatever the number of passes.
-        written = judge.calls_per_document() * len({r.doc_id for r in labels.rows})
+        written = judge.method.cost().calls_per_document * len({r.doc_id for r in labels.rows})
         lengths = [len(r.source) + len(r.output) + len(r.context or "") + len(r.reference or "") for r in labels.rows]
         row_tokens = int(np.mean(lengths) / 3.5) + 20
         shown = self.search.max_demos // 2 if passes > 1 else 0
         steps = train * (passes + taught + tried + second) + 2 * heldout + infer
-        steps += train if judge.fitted_always else 0
+        steps += train if fitted_always(method) else 0
         steps += len(parts.splits) if parts.free else 0
         prompt = scoring * (row_tokens * (1 + shown) + 250) + infer * (row_tokens * self.inference.batch_size + 300)
         prompt += proposed * (row_tokens * 8 + 1500)
         completion = scoring * 45 + infer * 150 + proposed * 300
         notes = [dearer] if dearer else []
-        if passes > 1 and (why := judge.no_bootstrap()) is not None:
+        if passes > 1 and (why := judge.method.no_bootstrap()) is not None:
             notes.append(f"no bootstrapped demonstrations: {why}")
         rows = [*labels.rows, *(self.heldout.rows if self.heldout else ())]
-        read = sum((judge.passes(Item.of(row)) for row in rows), Passes())
+        read = sum((passes_of(method, Item.of(row)) for row in rows), Passes())
         if read.count:
             notes.append(
                 f"texts that are read beside the calls: {len(rows):,} rows in {read.count:,} passes of about "
@@ -388,7 +396,7 @@ class Compiler:
             runs=len(parts.runs),
             calls=asked + PROBES if asked else 0,
             heldout_calls=judging,
-            row_calls=max(dearest.calls_per_row(), per_row),
+            row_calls=max(dearest.method.cost().calls_per_row, per_row),
             steps=steps,
             prompt_tokens=prompt,
             completion_tokens=completion,
@@ -408,12 +416,13 @@ class Compiler:
         examples, scale = examples_of(train, judge), Scale(*train.scale)
         student = self._student(judge, train, lm)
         inference: Inference | None = None
-        if isinstance(student, InfersTask) and student.infers():
+        learner = student.method
+        if isinstance(learner, InfersTask) and learner.infers():
             order = np.random.default_rng([self.options.seed, 77]).permutation(len(examples))
             pairs = [(train.rows[i], examples[i]) for i in order]
             shown = [Labelled(e.source or "", e.output, round(e.score, 1), r.id, r.why(train.aspect)) for r, e in pairs]
             self.progress.stage("task inference", self.inference.calls(len(shown)))
-            inference = engine.run(student.infer(shown, lm, self.inference, self.progress.step))
+            inference = engine.run(learner.infer(shown, lm, self.inference, self.progress.step))
         more = {} if plan.dearer else _dearer(student, lm.name)
         student, forms, dearer = self._settle(student, examples, by, more, inference is not None)
         search = self._search(by)
@@ -421,11 +430,14 @@ class Compiler:
         record = search.record
         assert record is not None
         refined = list[Refinement]()
-        if program.fitted_always or (search.searches and self.options.refine):
+        if fitted_always(program.method) or (search.searches and self.options.refine):
             scored, seed = record.scored, self.options.seed
-            training = Training(examples, scored.verdicts, scored.percents, search.objective, seed, self.progress)
+            training = Training(
+                examples, scored.verdicts, scored.percents, search.objective, seed, self.progress, model=lm
+            )
             refined = refine(program, training)
-        zero_shot = student.copy_for(calibration=Calibration.fit(record.zero_shot.percents, train.scores, scale))
+        calibration = Calibration.fit(record.zero_shot.percents, train.scores, scale)
+        zero_shot = student.with_(outcome=Outcome(scale, calibration))
         left_out = None if plan.parts.crossed else self._left_out(record, forms, refined, examples, by)
         fitted = Fitted(program, zero_shot, record, inference, forms, tuple(refined), plan.dearer or dearer, left_out)
         self._decide(fitted, train)
@@ -444,10 +456,10 @@ class Compiler:
     def _student(self, judge: Judge, labels: Labels, lm: LanguageModel) -> Judge:
         """A copy that has met these rows, and has learnt nothing."""
         scale = Scale(*labels.scale)
-        student = judge.copy_for(scale=scale, sureness=None, decision=None, preference=None, provenance={})
-        student.set_lm(lm)
+        student = judge.with_(lm=lm, outcome=Outcome(scale, judge.outcome.calibration))
+        student.provenance = {}
         items = list(map(item_of, examples_of(labels, judge)))
-        student.meet("" if labels.aspect in OVERALL else labels.aspect, items)
+        student.method.meet("" if labels.aspect in OVERALL else labels.aspect, items, lm)
         return student
 
     def finalists(self, fitted: Fitted, train: Labels) -> Iterator[Fitted]:
@@ -459,7 +471,7 @@ class Compiler:
         for trial in (replace(zero_shot, program=fitted.zero_shot), *others):
             same = trial.program is fitted.judge or trial.candidate.name == fitted.name
             if not same and trial.candidate.disqualified is None:
-                judge, unknown = trial.program.copy_for(), np.full(len(train), math.nan)
+                judge, unknown = trial.program.with_(), np.full(len(train), math.nan)
                 why = "this candidate was asked for by its name (take)"
                 record = replace(fitted.record, chosen=replace(trial, program=judge), reason=why, corrected=None)
                 other = replace(fitted, judge=judge, record=record, refined=(), left_out=unknown)
@@ -469,11 +481,12 @@ class Compiler:
     def _decide(self, fitted: Fitted, train: Labels) -> None:
         """Fit how the judge's raw scores become scores of the labels' scale, categories and preferences."""
         judge, percents = fitted.judge, fitted.percents
-        judge.calibration = Calibration.fit(percents, train.scores, Scale(*train.scale))
-        judge.decision = fit_decision(percents, train)
-        if self.options.cost_of_missed_fail != 1 and judge.decision is not None:
-            judge.decision = cheapest(judge.decision, percents, train, self.options.cost_of_missed_fail)
-        judge.preference = fit_preference(percents, train)
+        scale = Scale(*train.scale)
+        decision = fit_decision(percents, train)
+        if self.options.cost_of_missed_fail != 1 and decision is not None:
+            decision = cheapest(decision, percents, train, self.options.cost_of_missed_fail)
+        calibration, preference = Calibration.fit(percents, train.scores, scale), fit_preference(percents, train)
+        judge.outcome = Outcome(scale, calibration, decision, preference)
 
     def _left_out(
         self,
@@ -503,14 +516,18 @@ class Compiler:
     ) -> tuple[Judge, tuple[FormTrial, ...], str | None]:
         """The student with the form of answers that agrees best zero-shot, what was tried, and how `more`, which takes
         more calls a row, did on top of it. That has to be clearly better, by the search's rule for candidates."""
-        if not isinstance(student, HasForms):
+        method = student.method
+        if not isinstance(method, HasForms):
             return student, (), None
-        forms = student.forms(logprobs=engine.run(student.lm.capabilities()).logprobs)
-        tries = self.options.refine and inferred and isinstance(student, InfersTask)
-        bare: Any = student.without_inferred() if tries else None
+        able = engine.run(student.lm.capabilities())
+        forms = method.forms(logprobs=able.logprobs, model=student.lm.name)
+        plain = None
+        if self.options.refine and inferred and isinstance(method, InfersTask):
+            plain = method.without_inferred()
+        bare = None if plain is None else student.with_(method=plain)
         if len(forms) < 2 and bare is None and not more:
             for form in forms:
-                student.settle(**form.values)
+                method.settle(**form.values)
             return student, (), None
         trials = [self._try_form(student, examples, form, by) for form in forms]
         if bare is not None:
@@ -530,16 +547,16 @@ class Compiler:
             )
             trials.append(trial)
             best = trial if trial.disqualified is None else best
-        chosen = student if best.knowledge else bare
-        chosen.settle(**best.form.values)
+        chosen = student if bare is None or best.knowledge else bare
+        _settled(chosen, best.form)
         return chosen, tuple(trials), outcome
 
     def _try_form(
-        self, student: Any, examples: Sequence[dspy.Example], form: Form, by: Objective, *, knowledge: bool = True
+        self, student: Judge, examples: Sequence[dspy.Example], form: Form, by: Objective, *, knowledge: bool = True
     ) -> FormTrial:
-        trial = student.copy_for()
-        trial.settle(**form.values)
-        trial.set_brief(True)
+        trial = student.with_()
+        _settled(trial, form)
+        set_brief(trial.method, True)
         words = _words(form.values) + ("" if knowledge else ", without inferred task")
         self.progress.stage(f"zero-shot, {words}", len(examples))
         scored = score_rows(trial, examples, self.progress)
@@ -573,7 +590,14 @@ class Compiler:
 
 def _dearer(judge: Judge, model: str | None) -> Mapping[str, Any]:
     """What is tried of a judge at more calls a row; a model inside this process, which is slow, tries nothing."""
-    return judge.dearer() if isinstance(judge, HasForms) and not is_local(model or "") else {}
+    method = judge.method
+    return method.dearer() if isinstance(method, HasForms) and not is_local(model or "") else {}
+
+
+def _settled(judge: Judge, form: Form) -> None:
+    """Fix the form of a judge's answers."""
+    if isinstance(judge.method, HasForms):
+        judge.method.settle(**form.values)
 
 
 def _words(values: Mapping[str, Any]) -> str:
@@ -593,7 +617,9 @@ def _refuse_unsavable(judge: Judge, labels: Labels) -> None:
     names = labels.categories
     decision = Decision(names, (50.0,) * (len(names) - 1), labels.kind == "binary") if labels.levels else None
     scale, seen = Scale(*labels.scale), {"labels": origin_of(labels), **marks(labels.rows)}
-    artifact.refuse_unsavable(judge.copy_for(scale=scale, calibration=None, decision=decision, provenance=seen))
+    to_come = judge.with_(outcome=replace(judge.outcome, scale=scale, calibration=None, decision=decision))
+    to_come.provenance = seen
+    artifact.refuse_unsavable(to_come)
 
 
 def level_for(labels: Labels) -> Level:
@@ -601,6 +627,6 @@ def level_for(labels: Labels) -> Level:
     return "sample" if labels.kind == "preference" else "pooled"
 
 
-def default_optimizer(judge: type[Judge]) -> str:
-    """The name of the optimizer that a kind of judge is compiled by where none is asked for."""
-    return NoSearch.name if judge.fitted_always else CorrelationRandomSearch.name
+def default_optimizer(method: type[Method] | Method) -> str:
+    """The name of the optimizer that a method is compiled by where none is asked for."""
+    return NoSearch.name if fitted_always(method) else CorrelationRandomSearch.name

@@ -17,8 +17,11 @@ from ..agreement.metric import AgreementValue
 from ..agreement.objectives import Objective, Rows
 from ..datasets.duplicates import merge, shared
 from ..datasets.orders import read_marks, refuse_unordered
-from ..datasets.records import Labels, Row
+from ..datasets.records import Labels
+from ..datasets.row import Row
 from ..errors import JudgesmithError, LabelsError, LeakError, OptionError
+from ..programs import pipeline
+from ..programs.capabilities import ReadsRows
 from ..programs.judge import Judge
 from ..programs.progress import Progress
 from ..programs.readings.bindings.columns import Column
@@ -39,7 +42,7 @@ def examples_of(labels: Labels, judge: Judge | None = None) -> list[dspy.Example
     for row, example in zip(labels.rows, made, strict=True):
         if why := " / ".join(row.why(labels.aspect)):
             example["why"] = shortened(why, LONGEST_REASON)
-    if judge is not None and judge.columns():
+    if judge is not None and judge.method.columns():
         for row, example in zip(labels.rows, made, strict=True):
             example["columns"] = tuple(numbers_of(judge, row, labels.origin).items())
     return made
@@ -48,7 +51,7 @@ def examples_of(labels: Labels, judge: Judge | None = None) -> list[dspy.Example
 def numbers_of(judge: Judge, row: Row, origin: str) -> dict[str, float | str]:
     """What a judge weighs of a row beside its texts. Raises LabelsError, with file and row, where that is missing."""
     try:
-        return judge.numbers(row.columns)
+        return pipeline.numbers_of(judge.method, row.columns)
     except OptionError as error:
         raise LabelsError(f"{origin}, row {row.line}: {error}") from None
 
@@ -56,7 +59,7 @@ def numbers_of(judge: Judge, row: Row, origin: str) -> dict[str, float | str]:
 def in_words(judge: Judge, labels: Labels) -> tuple[Judge, Labels]:
     """The judge, with the signals that hold words on the scales of these words, and the labels with a note on each.
     Raises LabelsError for words whose order only the user knows."""
-    columns, notes = list(judge.columns()), list[str]()
+    columns, notes = list(judge.method.columns()), list[str]()
     for place, column in enumerate(columns):
         if not math.isnan(column.worst):
             continue
@@ -74,8 +77,9 @@ def in_words(judge: Judge, labels: Labels) -> tuple[Judge, Labels]:
             notes.append(f"{where}: the signal is read as {marks.shown(cells)}")
     if not notes:
         return judge, labels
-    copied = judge.copy_for()
-    copied.take_columns(columns)
+    copied = judge.with_()
+    if isinstance(copied.method, ReadsRows):
+        copied.method.take_columns(columns)
     return copied, replace(labels, warnings=(*labels.warnings, *notes))
 
 

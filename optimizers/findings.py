@@ -27,7 +27,8 @@ from ..agreement.metric import AgreementValue
 from ..agreement.objectives import Objective
 from ..agreement.replacement import way_to_rater
 from ..agreement.resampling import Bounded, Range, estimates_of
-from ..datasets.records import Labels, Row
+from ..datasets.records import Labels
+from ..datasets.row import Row
 from ..datasets.splits import Split
 from ..programs.models.lm import Capabilities
 from ..programs.outcome import COVERAGE, Sureness
@@ -259,7 +260,7 @@ class Findings:
 
     def _drawn_from(self) -> dict[str, list[dict[str, str]]]:
         """By criterion of the judge, the comments that it was inferred from, where there were any."""
-        inference, known = self.final.inference, self.final.judge.knowledge.criteria
+        inference, known = self.final.inference, self.final.judge.method.knowledge.criteria
         if inference is None or not inference.drawn_from:
             return {}
         inferred = {c.name: inference.drawn_from.get(c.name, ()) for c in inference.criteria if c in known}
@@ -282,7 +283,7 @@ class Findings:
         usable = np.flatnonzero(np.isfinite(self.percents))
         rows = [self.rows[i] for i in usable]
         figures: dict[str, Any] = {"kind": self.labels.kind, "n": len(rows), "failed": len(self.rows) - len(rows)}
-        if (decision := self.final.judge.decision) is not None:
+        if (decision := self.final.judge.outcome.decision) is not None:
             figures |= {"categories": list(decision.names), "cuts": list(decision.cuts)}
         units = id_codes([row.group for row in rows], len(rows), "groups")
         for name, measure in self._measures(usable, rows, units).items():
@@ -301,7 +302,7 @@ class Findings:
             by_document = pairwise_when_drawn(x, human, names)
             group = [units[names.index(name)] for name in dict.fromkeys(names)]
             return {"pairwise_accuracy": Bounded(lambda counts: by_document(counts[:, group]), by_document.within)}
-        decided = [part.fitted.judge.decision for part in self.parts for _ in part.compiled.verdicts]
+        decided = [part.fitted.judge.outcome.decision for part in self.parts for _ in part.compiled.verdicts]
         ours = np.array([d.place(p) for d, p in zip((decided[i] for i in usable), x.tolist(), strict=True) if d], int)
         people = np.concatenate([places_of(part.split.heldout) for part in self.parts])[usable]
         if self.labels.kind == "binary":
@@ -381,7 +382,7 @@ class Findings:
     def _against(self) -> list[str]:
         """A sentence on each signal that human ratings fall with, on all labels: nothing is fitted to its scale."""
         notes, examples = list[str](), examples_of(self.labels)
-        for column in self.final.judge.columns():
+        for column in self.final.judge.method.columns():
             values = [column.percent(column.value(row.columns)) for row in self.labels.rows]
             found = agreement(np.array(values), examples, objective=self.objective, seed=self.seed)
             if found.high < self.objective.chance:

@@ -6,17 +6,19 @@ from typing import Any
 
 from ..datasets.loading import read_labels
 from ..datasets.records import Labels, on_one_scale
+from ..programs.capabilities import without_model
 from ..programs.judge import Judge
+from ..programs.method import Method
 from ..programs.models.lm import NO_MODEL, Connection, LanguageModel, Sampling, language_model
 from ..programs.progress import Progress, watching
-from ..programs.registry import judges
+from ..programs.registry import methods
 from .compiling import Compiler, default_optimizer, level_for
 from .registry import build_optimizer
 from .search.base import DemonstrationSearch
 
 
 def compile(
-    judge: Judge | str,
+    judge: Judge | Method | str,
     labels: Labels | Any,
     *,
     lm: str | LanguageModel | Any | None = None,
@@ -29,9 +31,9 @@ def compile(
 ) -> Judge:
     """Compile a judge from labels: `js.compile(js.ActiveCritic(variant="fine"), labels, lm="ollama_chat/llama3.1:8b")`.
 
-    judge: a judge, or a method by its name. lm: a name or an LM; by default the judge's own or DSPy's, and none for a
-    judge that needs none: `js.compile(js.ReadingsJudge(signals=["gpt4"]), "labels.csv")`. labels: what `read_labels`
-    gave, or what it reads (a path, a DataFrame, dicts), with its defaults.
+    judge: a method, by its name too, or a judge that is compiled again. lm: a name or an LM; by default the judge's own
+    or DSPy's, and none for a method that needs none: `js.compile(js.ModelReadings(signals=["gpt4"]), "labels.csv")`.
+    labels: what `read_labels` gave, or what it reads (a path, a DataFrame, dicts), with its defaults.
     optimizer: a `DemonstrationSearch` such as `CorrelationRandomSearch`, which is not changed, or a name (`judgesmith
     optimizers` lists them); by default zero-shot for a judge that weighs readings, random search for others. teacher: a
     model that writes what a search has written. options: those of `CompileOptions` by their names (level, by default
@@ -44,8 +46,9 @@ def compile(
     Returns the compiled judge; its `report` (CompileReport) says how far it agrees with people, its `provenance` goes
     into the artifact. Raises LabelsError, LeakError, ModelError, BudgetError, OptionError.
     """
-    judge = judges.get(judge)() if isinstance(judge, str) else judge
-    if lm is None and judge.own_lm is None and judge.without_model():
+    if not isinstance(judge, Judge):
+        judge = Judge(methods.get(judge)() if isinstance(judge, str) else judge)
+    if lm is None and judge.own_lm is None and without_model(judge.method):
         lm = NO_MODEL
     model = judge.lm if lm is None else language_model(lm, sampling=sampling, connection=connection)
     written_by = None if teacher is None else language_model(teacher, connection=connection)
@@ -53,7 +56,7 @@ def compile(
     labels = labels if isinstance(labels, Labels) else read_labels(labels)
     if isinstance(options.get("heldout"), Labels):
         labels, options["heldout"] = on_one_scale(labels, options["heldout"])
-    search = optimizer or default_optimizer(type(judge))
+    search = optimizer or default_optimizer(judge.method)
     search = build_optimizer(search) if isinstance(search, str) else search
     with watching(progress, "compiling") as watcher:
         given = {"level": level_for(labels)} | options

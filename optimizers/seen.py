@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..datasets.duplicates import NEAR_WORDS, minhashes
-from ..datasets.records import Row
+from ..datasets.row import Row
 from ..likeness import folded
 from .examples import row_key
 

@@ -1,8 +1,8 @@
 """Saved judges: one JSON file, readable in a diff, that cannot choose an endpoint, a header or a class.
 
 Reading takes only known keys, checks every type and size, and refuses other format versions by name. What a file says
-is data: the program is picked from the registry of judge methods, and its options and what was fitted are checked by
-the models that the method declares (`Judge.Options`, `Judge.Fitted`).
+is data: the program is picked from the registry of methods, and its options and what was fitted are checked by the
+models that the method declares (`Options`, and `Fitted` where it learns).
 """
 
 from __future__ import annotations
@@ -14,30 +14,29 @@ import re
 import stat
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field
 from hashlib import sha256
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Protocol, Self
 
-import dspy
-from dspy.predict.parameter import Parameter
 from dspy.utils.saving import get_dependency_versions
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
 from pydantic_core import to_jsonable_python
 
+from .. import parts
 from ..errors import ArtifactError, JudgesmithError
 from ..signatures.values import Criterion, Scale
 from .atomic import write_whole
-from .models.lm import Connection, LanguageModel, Sampling, language_model
+from .capabilities import Learns, UsesModels, fitted_of, models_of
+from .method import Method
+from .models.lm import Connection, LanguageModel, Sampling
 from .models.names import ShownName, check_chosen, check_listed, recorded
-from .outcome import BradleyTerry, Calibration, Decision, Sureness
+from .outcome import BradleyTerry, Calibration, Decision, Outcome, Sureness
+from .pipeline import settle_demos
 from .prompting.predict import JudgePredict
 from .prompting.saved import Part, SavedPredictor, Short, Text, saved_predictor, signature_hash
-from .registry import judges
-
-if TYPE_CHECKING:
-    from .judge import Judge
+from .registry import methods
 
 FORMAT = "judgesmith.judge/1"
 #: Of a file that holds what was fitted to a judge that could not be saved; a person reads it.
@@ -46,6 +45,33 @@ LARGEST = 16 * 1024 * 1024
 DEEPEST = 32
 #: Values in a file: each may be an error of its own, and a million of them took a load 8 seconds.
 MOST_VALUES = 250_000
+
+
+class Held(Protocol):
+    """What is saved of a judge."""
+
+    method: Method
+    outcome: Outcome
+    own_lm: LanguageModel | None
+    provenance: dict[str, Any]
+    report: Any
+
+
+class Saved(Held, Protocol):
+    """A judge that saves itself."""
+
+    def save(self, path: str | Path) -> None: ...
+
+
+@dataclass
+class Parts:
+    """The parts of a judge, as a file gives them."""
+
+    method: Method
+    outcome: Outcome
+    own_lm: LanguageModel | None = None
+    provenance: dict[str, Any] = field(default_factory=dict)
+    report: Any = None
 
 
 # The file ------------------------------------------------------------------------------------------------------------
@@ -116,17 +142,16 @@ class Program(Part):
     kind: Short
     options: dict[Short, Any]
 
-    def method(self) -> type[Judge]:
+    def method(self) -> type[Method]:
         """Raises ArtifactError."""
-        if self.kind not in judges:
-            raise ArtifactError(f"unknown kind of judge {self.kind[:80]!r}; known: {', '.join(judges.names())}")
-        kind: type[Judge] = judges.get(self.kind)
+        if self.kind not in methods:
+            raise ArtifactError(f"unknown kind of judge {self.kind[:80]!r}; known: {', '.join(methods.names())}")
+        kind: type[Method] = methods.get(self.kind)
         return kind
 
 
-class Method(Part):
-    """What makes a judge. Keys beside these hold what was fitted: the kind of judge says which there are
-    (`Judge.Fitted`)."""
+class SavedMethod(Part):
+    """A method of judging. Keys beside these hold what was fitted: the method says which there are (`Fitted`)."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -139,36 +164,38 @@ class Method(Part):
     @model_validator(mode="after")
     def _fits_its_kind(self) -> Self:
         kind = self.program.method()
-        if unknown := sorted(set(self.fitted) - set(kind.Fitted.model_fields)):
+        fits = _fitted_model(kind)
+        if unknown := sorted(set(self.fitted) - set(fits.model_fields)):
             raise ArtifactError(f"unknown key {unknown[0][:80]!r}: a {kind.kind} judge takes no {unknown[0][:80]}")
-        checked(kind.Fitted, self.fitted)
+        checked(fits, self.fitted)
         return self
 
     @property
     def fitted(self) -> dict[str, Any]:
-        """What was fitted, as `Judge.fitted` gave it."""
+        """What was fitted, as `Learns.fitted` gave it."""
         return dict(self.model_extra or {})
 
-    def plain(self, scale: Scale) -> Judge:
-        """A judge of these options, with what was fitted and without demonstrations. Raises ArtifactError."""
+    def plain(self) -> Method:
+        """A method of these options, with what was fitted and without demonstrations. Raises ArtifactError."""
         kind, options = self.program.method(), self.program.options
-        if unknown := set(options) - set(kind().options()):
+        if unknown := set(options) - set(kind().saved_options()):
             raise ArtifactError(f"unknown option {sorted(unknown)[0][:80]!r} for {self.program.kind}")
         checked(kind.Options, options)
         try:
-            judge = kind(**options, task=self.task, criteria=self.criteria, scale=scale)
-            fitted = checked(kind.Fitted, self.fitted).model_dump(mode="json", exclude_none=True)
-            for name, data in fitted.items():
-                judge.load_fitted(name, data)
-            check_listed(judge.models())
+            method = kind(**options, task=self.task, criteria=self.criteria)
+            fitted = checked(_fitted_model(kind), self.fitted).model_dump(mode="json", exclude_none=True)
+            if isinstance(method, Learns):
+                for name, data in fitted.items():
+                    method.load_fitted(name, data)
+            check_listed(models_of(method))
         except (JudgesmithError, TypeError, ValueError, OverflowError) as error:
             raise ArtifactError(f"the file's options do not fit: {_first_problem(error)}") from None
-        return judge
+        return method
 
-    def built(self, scale: Scale) -> Judge:
+    def built(self) -> Method:
         """`plain`, with its demonstrations and instructions."""
-        judge = self.plain(scale)
-        steps = predictors(judge)
+        method = self.plain()
+        steps = predictors(method)
         for name, predictor in steps.items():
             if self.signatures.get(name) != signature_hash(predictor.signature) or name not in self.state:
                 raise ArtifactError(f"{name} was compiled for other prompt fields; compile again with this version")
@@ -176,11 +203,17 @@ class Method(Part):
             raise ArtifactError(f"unknown predictor {sorted(extra)[0][:80]!r}")
         for name, predictor in steps.items():
             predictor.take(self.state[name])
-        return judge
+        return method
+
+
+def _fitted_model(kind: type[Method]) -> type[parts.Options]:
+    """The model of what is fitted to a kind of method, without fields where it learns nothing."""
+    fits: type[parts.Options] = getattr(kind, "Fitted", parts.Options)
+    return fits
 
 
 class Scoring(Part):
-    """What is made of a judge's raw percent; the fields are attributes of the judge."""
+    """What is made of a judge's raw percent: an `Outcome`."""
 
     scale: Scale
     calibration: Calibration | None
@@ -189,20 +222,14 @@ class Scoring(Part):
     sureness: Sureness | None = None
 
     @model_validator(mode="after")
-    def _on_the_scale(self) -> Self:
-        knots, scale = self.calibration, self.scale
-        if knots is None:
-            return self
-        slack = 1e-6 * (scale.high - scale.low)
-        if knots.percent[0] < 0 or knots.percent[-1] > 100:
-            raise ArtifactError("the calibration's percents leave 0..100")
-        if knots.score[0] < scale.low - slack or knots.score[-1] > scale.high + slack:
-            raise ArtifactError(f"the calibration's scores leave the scale {scale}")
+    def _possible(self) -> Self:
+        _ = self.outcome
         return self
 
-    def give(self, judge: Judge) -> None:
-        for name in Scoring.model_fields:
-            setattr(judge, name, getattr(self, name))
+    @property
+    def outcome(self) -> Outcome:
+        """Raises ArtifactError for a calibration that leaves the scale."""
+        return Outcome(**{name: getattr(self, name) for name in Scoring.model_fields})
 
 
 class Metadata(Part):
@@ -211,7 +238,7 @@ class Metadata(Part):
     dependency_versions: dict[Short, Short]
 
 
-class Artifact(Scoring, Method):
+class Artifact(Scoring, SavedMethod):
     """A whole file."""
 
     format: Literal["judgesmith.judge/1"]
@@ -229,17 +256,21 @@ class Artifact(Scoring, Method):
         """The file's content as JSON values."""
         return self.model_dump(mode="json")
 
+    def parts(self) -> Parts:
+        """The parts of the judge in a file. Raises ArtifactError for an unknown kind, option or prompt form."""
+        return Parts(self.built(), self.outcome, None, self.provenance)
+
 
 # Writing -------------------------------------------------------------------------------------------------------------
 
 
-def predictors(judge: Judge) -> dict[str, JudgePredict]:
-    return {name: p for name, p in judge.named_predictors() if isinstance(p, JudgePredict)}
+def predictors(method: Method) -> dict[str, JudgePredict]:
+    return {name: p for name, p in method.named_predictors() if isinstance(p, JudgePredict)}
 
 
-def to_dict(judge: Judge) -> dict[str, Any]:
+def to_dict(judge: Held) -> dict[str, Any]:
     """A judge as plain JSON values, in the file's order. Raises ArtifactError for what the file may not hold."""
-    check_listed(judge.models())
+    check_listed(models_of(judge.method))
     try:
         data = _dump(judge) | {"metadata": {"dependency_versions": get_dependency_versions()}}
         json.dumps(data, allow_nan=False, ensure_ascii=False).encode()
@@ -251,10 +282,10 @@ def to_dict(judge: Judge) -> dict[str, Any]:
     return data
 
 
-def _dump(judge: Judge) -> dict[str, Any]:
+def _dump(judge: Held) -> dict[str, Any]:
     lm = judge.own_lm
     model = lm and {"model": recorded(lm.name), "sampling": to_jsonable_python(lm.sampling)}
-    made_of = method(judge)
+    made_of = method_of(judge)
     return {
         "format": FORMAT,
         **{name: made_of.pop(name) for name in ("program", "task", "criteria")},
@@ -265,53 +296,47 @@ def _dump(judge: Judge) -> dict[str, Any]:
     }
 
 
-def scoring(judge: Judge) -> dict[str, Any]:
-    values = {name: to_jsonable_python(getattr(judge, name)) for name in Scoring.model_fields}
+def scoring(judge: Held) -> dict[str, Any]:
+    values = {name: to_jsonable_python(getattr(judge.outcome, name)) for name in Scoring.model_fields}
     return {name: v for name, v in values.items() if v is not None or Scoring.model_fields[name].is_required()}
 
 
-def method(judge: Judge) -> dict[str, Any]:
-    """A judge as `Method` reads it."""
+def method_of(judge: Held) -> dict[str, Any]:
+    """A judge's method as `SavedMethod` reads it."""
     if "forward" in vars(judge):
         raise ArtifactError("its `forward` was replaced (KNNFewShot does so), which a file cannot hold")
-    judge.settle_demos()
-    steps, left_out = predictors(judge), judge.chosen.left_out()
-    for name, predictor in judge.named_predictors():
+    method = judge.method
+    settle_demos(method, judge.outcome.scale)
+    steps, left_out = predictors(method), method.options.left_out()
+    for name, predictor in method.named_predictors():
         if name not in steps and predictor.demos:
             raise ArtifactError(
                 f"{name} is a plain dspy.Predict, whose demonstrations a saved judge cannot hold; use a JudgePredict"
             )
     return {
         "program": {
-            "kind": judge.kind,
-            "options": {n: v for n, v in judge.options().items() if n not in left_out},
+            "kind": method.kind,
+            "options": {n: v for n, v in method.saved_options().items() if n not in left_out},
         },
-        "task": judge.knowledge.description,
-        "criteria": to_jsonable_python(judge.knowledge.criteria),
-        **judge.fitted(),
+        "task": method.knowledge.description,
+        "criteria": to_jsonable_python(method.knowledge.criteria),
+        **fitted_of(method),
         "signatures": {name: signature_hash(p.signature) for name, p in steps.items()},
         "state": {name: saved_predictor(p.signature, p.demos) for name, p in steps.items()},
     }
 
 
-def dumps(judge: Judge) -> str:
+def dumps(judge: Held) -> str:
     return json.dumps(to_dict(judge), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def fingerprint(judge: Judge) -> str:
+def fingerprint(judge: Held) -> str:
     """Twelve hex digits that change with anything that changes verdicts; dates and costs leave it alone. A judge that
     cannot be saved, since only this process has its models, has one, too."""
     return digest(_identity(_dump(judge)))
 
 
-def about_judge(judge: Judge) -> dict[str, str]:
-    """What a tool that keeps a verdict is given with it: the judge's fingerprint, its model and scale, and the
-    agreement with people that its file states."""
-    known = {"judge": fingerprint(judge), "model": judge.lm.name, "scale": str(judge.scale)}
-    return known | ({"agreement": agreed} if (agreed := judge.stated_agreement) else {})
-
-
-def labels_aspect(judge: Judge) -> str:
+def labels_aspect(judge: Held) -> str:
     """What the labels that a judge was compiled from call its scores, "" where it was not compiled."""
     labels = judge.provenance.get("labels")
     aspect = labels.get("aspect") if isinstance(labels, Mapping) else None
@@ -320,7 +345,7 @@ def labels_aspect(judge: Judge) -> str:
 
 def identity_of(artifact: Artifact) -> Any:
     """What the fingerprint of the judge in a file is made from: everything but its provenance, with every option."""
-    return _identity(_dump(build(artifact)) | {"lm": to_jsonable_python(artifact.lm)})
+    return _identity(_dump(artifact.parts()) | {"lm": to_jsonable_python(artifact.lm)})
 
 
 def digest(data: Any) -> str:
@@ -332,7 +357,7 @@ def _identity(data: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in data.items() if name not in ("provenance", "metadata")}
 
 
-def save(judge: Judge, path: str | Path) -> None:
+def save(judge: Held, path: str | Path) -> None:
     """Write to a temporary file beside `path`, then rename: a reader never sees half a judge. Raises ArtifactError for
     one that could not be read again."""
     text = dumps(judge)
@@ -347,7 +372,7 @@ def save(judge: Judge, path: str | Path) -> None:
         raise ArtifactError(f"{path} cannot be written: {error.strerror or error}") from None
 
 
-def refuse_unsavable(judge: Judge) -> None:
+def refuse_unsavable(judge: Held) -> None:
     """Say what a file cannot hold of a judge before anything is spent on it, whatever its model. Raises
     ArtifactError."""
     try:
@@ -363,7 +388,7 @@ def refuse_unsavable(judge: Judge) -> None:
         )
 
 
-def save_or_keep(judge: Judge, path: Path) -> None:
+def save_or_keep(judge: Saved, path: Path) -> None:
     """`save` for a judge that took long to make: where it fails, what was fitted is kept in a file beside `path`, or in
     the folder of temporary files, which the message names. Raises ArtifactError."""
     try:
@@ -388,15 +413,16 @@ def _keep(remains: Mapping[str, Any], path: Path) -> Path:
     return kept
 
 
-def _remains(judge: Judge) -> dict[str, Any]:
+def _remains(judge: Held) -> dict[str, Any]:
     """A judge as far as it can be written down, whether or not it could be read again."""
+    method = judge.method
     pieces: dict[str, Callable[[], Any]] = {
-        "kind": lambda: judge.kind,
-        "options": judge.options,
-        "knowledge": lambda: {"task": judge.knowledge.description, "criteria": judge.knowledge.criteria},
+        "kind": lambda: method.kind,
+        "options": method.saved_options,
+        "knowledge": lambda: {"task": method.knowledge.description, "criteria": method.knowledge.criteria},
         "scoring": lambda: scoring(judge),
-        "fitted": judge.fitted,
-        "state": lambda: {name: saved_predictor(p.signature, p.demos) for name, p in predictors(judge).items()},
+        "fitted": lambda: fitted_of(method),
+        "state": lambda: {name: saved_predictor(p.signature, p.demos) for name, p in predictors(method).items()},
         "provenance": lambda: judge.provenance,
         "report": lambda: judge.report and judge.report.to_dict(),
     }
@@ -509,18 +535,7 @@ def _read(path: Path) -> Artifact:
         raise ArtifactError(f"{path.name}: {error}") from None
 
 
-def build(artifact: Artifact, *, lm: LanguageModel | None = None) -> Judge:
-    """A judge from a checked file. Raises ArtifactError for an unknown kind, option or prompt form."""
-    judge = artifact.built(artifact.scale)
-    artifact.give(judge)
-    judge.provenance, judge.own_lm = artifact.provenance, lm
-    return judge
-
-
 # A judge inside another DSPy program ---------------------------------------------------------------------------------
-
-#: What a judge keeps when it takes the settings of another.
-_OWN = ("callbacks", "history", "own_lm", "report")
 
 
 class Settings(Scoring):
@@ -531,70 +546,38 @@ class Settings(Scoring):
     fitted: dict[Short, Any]
 
 
-def settings(judge: Judge) -> dict[str, Any]:
+def settings(judge: Held) -> dict[str, Any]:
     """A judge's options, scale and what was fitted, as JSON values."""
-    program = {"kind": judge.kind, "options": judge.options()}
-    return {"format": FORMAT, "program": program, **scoring(judge), "fitted": judge.fitted()}
+    method = judge.method
+    program = {"kind": method.kind, "options": method.saved_options()}
+    return {"format": FORMAT, "program": program, **scoring(judge), "fitted": fitted_of(method)}
 
 
-def take_settings(judge: Judge, state: Mapping[str, Any]) -> None:
-    """Give a judge what `settings` said of another, whose predictors have the same names. Raises ArtifactError."""
+def with_settings(method: Method, state: Mapping[str, Any]) -> tuple[Method, Outcome]:
+    """The method and the outcome that `settings` said of another judge, with the predictors and the knowledge of this
+    method, which are to have the same names. Raises ArtifactError."""
     try:
         data: Settings = checked(Settings, state)
     except ArtifactError as error:
         raise ArtifactError(f"this is not a state of a judge: {error}") from None
-    if data.program.kind != judge.kind:
-        raise ArtifactError(f"the state is that of a {data.program.kind[:80]} judge, and this is a {judge.kind} judge")
-    known = judge.knowledge
+    if data.program.kind != method.kind:
+        raise ArtifactError(f"the state is that of a {data.program.kind[:80]} judge, and this is a {method.kind} judge")
+    known = method.knowledge
     empty: dict[str, Any] = {"signatures": {}, "state": {}}
-    held = Method(program=data.program, task=known.description, criteria=[], **empty, **data.fitted)
+    held = SavedMethod(program=data.program, task=known.description, criteria=[], **empty, **data.fitted)
     held.criteria.extend(known.criteria)
-    made = held.plain(data.scale)
-    if set(predictors(made)) != set(predictors(judge)):
-        asked = {name: value for name, value in made.options().items() if judge.options().get(name) != value}
+    new = held.plain()
+    steps, own = predictors(new), predictors(method)
+    if set(steps) != set(own):
+        asked = {n: value for n, value in new.saved_options().items() if method.saved_options().get(n) != value}
         options = ", ".join(f"{name}={value!r}" for name, value in asked.items())
         raise ArtifactError(f"the state is of a judge with other steps; make it with {options} and load again")
-    _take_over(judge, made)
-    data.give(judge)
+    new.adopt(own)
+    new.knowledge = known
+    return new, data.outcome
 
 
-def _take_over(mine: Any, made: Any) -> None:
-    """Give a judge, or one of its evaluators, the settings of another; its predictors and their demonstrations stay."""
-    for name, value in vars(made).items():
-        if isinstance(value, JudgePredict):
-            getattr(mine, name).layout = value.layout
-        elif isinstance(value, dspy.Module):
-            _take_over(getattr(mine, name), value)
-        elif name not in _OWN and not isinstance(value, Parameter):
-            mine.__dict__[name] = value
-
-
-def load(
-    path: str | Path,
-    *,
-    lm: str | LanguageModel | Any | None = None,
-    api_base: str | None = None,
-    connection: Connection | None = None,
-) -> Judge:
-    """Load a judge: from a file, or from MLflow's registry (`models:/NAME@ALIAS`, see `compile --register`). Without
-    `lm` it uses the model it was compiled with, reached by this machine's own settings (environment, `connection`),
-    never by anything in the file.
-
-    api_base: where the model is, the same as `connection=Connection(api_base=…)`.
-
-    Raises ArtifactError for a file that is not a judge, ModelError where the model cannot be used.
-    """
-    if api_base is not None:
-        connection = replace(connection or Connection(), api_base=api_base)
-    artifact = read(path)
-    judge = build(artifact)  # all of the file is checked before a model is looked up, fetched or started
-    if lm is None:
-        lm = model_of(artifact, connection)
-    if lm is not None:
-        judge.own_lm = language_model(lm, sampling=sampling_of(artifact), connection=connection)
-    connect(judge, connection)
-    judge.located(Path(path))
-    return judge
+# Other models --------------------------------------------------------------------------------------------------------
 
 
 def model_of(artifact: Artifact, connection: Connection | None = None) -> str | None:
@@ -609,11 +592,13 @@ def sampling_of(artifact: Artifact) -> Sampling | None:
     return artifact.lm.sampling if artifact.lm else None
 
 
-def connect(judge: Judge, connection: Connection | None) -> None:
-    """Say how a loaded judge's other models are reached. Raises ArtifactError where only the user may choose them."""
-    for name in judge.models():
-        check_chosen(name, connection.api_base if connection else None)
-    judge.connect(connection)
+def connect(method: Method, connection: Connection | None) -> None:
+    """Say how the other models of a loaded method are reached. Raises ArtifactError where only the user may choose
+    them."""
+    if isinstance(method, UsesModels):
+        for name in method.models():
+            check_chosen(name, connection.api_base if connection else None)
+        method.connect(connection)
 
 
 def _first_problem(error: Exception) -> str:

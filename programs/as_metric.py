@@ -1,30 +1,28 @@
-"""A judge as the metric of a DSPy program: what `dspy.Evaluate` and DSPy's optimizers call."""
+"""A judge as the metric of a DSPy program, which `dspy.Evaluate` and DSPy's optimizers call."""
 
 from __future__ import annotations
 
 import math
 import threading
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import dspy
 
 from ..errors import NoScoreError, OptionError
 from ..signatures.values import Verdict
-
-if TYPE_CHECKING:
-    from .judge import Judge
+from .judge import Judge
 
 Failed: TypeAlias = Literal["mean", "raise"] | float
 
 
 class JudgeMetric:
-    """`judge.metric(…)`: metric(example, prediction) is a float in [0, 1], a bool while an optimizer bootstraps (trace
-    is given), and a `dspy.Prediction` with score and feedback where GEPA asks (pred_name is given).
+    """`js.as_metric(judge, …)`: metric(example, prediction) is a float in [0, 1], a bool while an optimizer bootstraps
+    (trace is given), and a `dspy.Prediction` with score and feedback where GEPA asks (pred_name is given).
 
     fields: role -> field of the example or of the prediction; the output is the prediction's alone. threshold: what
     passes while bootstrapping, in [0, 1]; None: what the judge passes, or the middle of its scale. failed: what a row
-    without a score counts, see `Judge.metric`. Attributes: calls, failures (the reasons).
+    without a score counts, see `as_metric`. Attributes: calls, failures (the reasons).
     """
 
     def __init__(self, judge: Judge, fields: Mapping[str, str | None], threshold: float | None, failed: Failed) -> None:
@@ -61,7 +59,7 @@ class JudgeMetric:
             missing = f"the prediction has no {name!r} for the output; it has {held}"
             if isinstance(self.failed, str):
                 raise OptionError(
-                    f"{missing}. Name its field with metric(output=…), or say what such a row counts: failed=0"
+                    f"{missing}. Name its field with as_metric(output=…), or say what such a row counts: failed=0"
                 )
             return Verdict.failed(missing)
         texts = {role: self._text(role, named, example, prediction) for role, named in self.fields.items()}
@@ -71,7 +69,9 @@ class JudgeMetric:
         if name is None:
             inputs = list(example.inputs().keys()) if role == "source" and hasattr(example, "inputs") else []
             if len(inputs) > 1:
-                raise OptionError(f"the example has the inputs {', '.join(inputs)}; name one with metric(source=…)")
+                raise OptionError(
+                    f"the example has the inputs {', '.join(inputs)}; name one with as_metric(judge, source=…)"
+                )
             return example[inputs[0]] if inputs else None
         sides = {"output": (prediction,), "context": (prediction, example)}.get(role, (example, prediction))
         held = next((side for side in sides if name in side.keys()), None)  # noqa: SIM118  # an Example is no dict
@@ -104,3 +104,26 @@ class JudgeMetric:
         ]
         lines += [f"Error: {error.text!r}: {error.explanation}" for error in verdict.errors]
         return "\n".join(line.strip() for line in lines if line.strip())
+
+
+def as_metric(
+    judge: Judge,
+    *,
+    output: str,
+    source: str | None = None,
+    context: str | None = None,
+    reference: str | None = None,
+    threshold: float | None = None,
+    failed: Failed = "mean",
+) -> JudgeMetric:
+    """Return a judge as a metric for DSPy: `dspy.Evaluate(devset=…, metric=js.as_metric(judge, output="answer"))`, and
+    for its optimizers; see `JudgeMetric`.
+
+    output: the field of the program's prediction that is judged. source, context, reference: the fields of its examples
+    and predictions that hold them. source: by default the example's only input. threshold: from which score (0 to 1) on
+    an answer may become a demonstration. failed: the score of a failed call: the mean of the scores so far, which
+    neither helps nor harms ("mean"), a number, or an error that DSPy counts as one of its own ("raise"). A prediction
+    without the output counts that number, and is an error without one.
+    """
+    more = {role: name for role, name in (("context", context), ("reference", reference)) if name}
+    return JudgeMetric(judge, {"source": source, "output": output} | more, threshold, failed)

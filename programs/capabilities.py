@@ -1,22 +1,132 @@
-"""What some judges can do and others cannot.
+"""Protocols: what some methods of judging can do and others cannot.
 
-Callers ask for a capability (`isinstance(judge, InfersTask)`); a judge has it by having its methods. What a judge fits
-after a search is `refining.Refinable`.
+Callers ask for a capability (`isinstance(judge.method, InfersTask)`); a method has it by having its members. What is
+fitted after a search is `refining.Refinable`.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self, runtime_checkable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
 
+from ..parts import Options
+from ..signatures.values import Item, Passes, Verdict
 from .active_critic.task import Inference, Labelled, TaskInference
-from .models.lm import LanguageModel
+from .models.lm import Connection, LanguageModel
+
+if TYPE_CHECKING:
+    from .readings.bindings.columns import Column
+
+
+@runtime_checkable
+class Learns(Protocol):
+    """A method with something that compiling fits beside its options."""
+
+    #: What is fitted, as a saved judge holds it: by key, None where nothing was fitted.
+    Fitted: ClassVar[type[Options]]
+
+    def fitted(self) -> dict[str, Any]:
+        """Return what was fitted, by the keys of `Fitted`, as JSON numbers; nothing where nothing was."""
+
+    def load_fitted(self, name: str, data: Any) -> None:
+        """Take what was fitted: JSON values as `fitted` gives them. Raises OptionError for what does not fit."""
+
+
+def fitted_of(method: Any) -> dict[str, Any]:
+    """Return what was fitted to a method, {} where it learns nothing."""
+    return method.fitted() if isinstance(method, Learns) else {}
+
+
+@runtime_checkable
+class UsesModels(Protocol):
+    """A method that uses models beside the judge's own."""
+
+    def models(self) -> tuple[str, ...]:
+        """Return their names, to be fetched or shown."""
+
+    def connect(self, connection: Connection | None) -> None:
+        """Take the way to reach them; never from an artifact."""
+
+
+def models_of(method: Any) -> tuple[str, ...]:
+    """Return the names of the models that a method uses beside the judge's own."""
+    return method.models() if isinstance(method, UsesModels) else ()
+
+
+@runtime_checkable
+class ReadsRows(Protocol):
+    """A method whose model reads rows without being asked: likelihoods, states, and columns of the user's file."""
+
+    def reads(self) -> tuple[str, ...]:
+        """Return those of `models` that answer no call: their weights are read in this process."""
+
+    def passes(self, item: Item) -> Passes:
+        """Return what its model reads of a row beside the calls, about. No model is opened."""
+
+    def without_model(self) -> bool:
+        """Prepare to judge without any model; return whether it can."""
+
+    def take_columns(self, columns: Sequence[Column]) -> None:
+        """Weigh its columns on these scales."""
+
+    def begin(self, lm: Callable[[], LanguageModel]) -> None:
+        """Prepare to score without labels, by experience. lm: looks the judge's model up. Raises ModelError."""
+
+
+def without_model(method: Any) -> bool:
+    """Prepare a method to judge without any model; return whether it can."""
+    return isinstance(method, ReadsRows) and method.without_model()
+
+
+def passes_of(method: Any, item: Item) -> Passes:
+    """Return what a method's model reads of a row beside the calls."""
+    return method.passes(item) if isinstance(method, ReadsRows) else Passes()
+
+
+@runtime_checkable
+class RanksDocuments(Protocol):
+    """A method that ranks the outputs of a document: a score depends on the other outputs."""
+
+    async def rank(self, items: Sequence[Item], lm: LanguageModel, slots: asyncio.Semaphore) -> list[Verdict]:
+        """Return verdicts on the outputs of one document. slots: comparisons under way at once."""
+
+
+@runtime_checkable
+class HasFiles(Protocol):
+    """A method with files beside the saved judge."""
+
+    def located(self, path: Path) -> None:
+        """Take the file that the judge was loaded from or saved to."""
+
+
+@runtime_checkable
+class StopsEarly(Protocol):
+    """A method that can leave out explanations which do not change the score, for searches."""
+
+    def set_brief(self, on: bool) -> None:
+        """Switch such explanations off or on."""
+
+    def stops_early(self) -> bool:
+        """Return whether brief answers leave out what a demonstration would show."""
+
+
+def set_brief(method: Any, on: bool) -> None:
+    """Leave out of a method's answers what does not change the score, where it can do so."""
+    if isinstance(method, StopsEarly):
+        method.set_brief(on)
+
+
+def stops_early(method: Any) -> bool:
+    """Return whether brief answers of a method leave out what a demonstration would show."""
+    return isinstance(method, StopsEarly) and method.stops_early()
 
 
 @runtime_checkable
 class InfersTask(Protocol):
-    """A judge that learns from labelled rows what is judged and by which criteria."""
+    """A method that learns from labelled rows what is judged and by which criteria."""
 
     def infers(self) -> bool:
         """Whether something is left to be inferred, since neither the user nor its options say it."""
@@ -44,9 +154,9 @@ class Form:
 
 @runtime_checkable
 class HasForms(Protocol):
-    """A judge with several forms of answers, of which compiling takes the one that agrees best."""
+    """A method with several forms of answers, of which compiling takes the one that agrees best."""
 
-    def forms(self, *, logprobs: bool) -> list[Form]:
+    def forms(self, *, logprobs: bool, model: str = "the model") -> list[Form]:
         """The forms to be tried, the preferred one first (equal Q keeps it). logprobs: whether the model gives
         log-probabilities. Raises OptionError for a form that needs them and cannot have them."""
 
@@ -77,7 +187,7 @@ class Choice:
 
 @runtime_checkable
 class HasChoices(Protocol):
-    """A judge of which a search may choose more than demonstrations."""
+    """A method of which a search may choose more than demonstrations."""
 
     def search_space(self, *, variants: Sequence[str] = ()) -> list[Choice]:
         """The choices in the order in which they are to be made. variants: those that are to be tried beside the
@@ -87,4 +197,4 @@ class HasChoices(Protocol):
         """A copy without demonstrations, with the values that a search took of its `search_space`, by name."""
 
     def most_calls_per_row(self, *, variants: Sequence[str] = ()) -> int:
-        """`calls_per_row` at most, whatever is chosen."""
+        """Return `Cost.calls_per_row` at most, whatever is chosen."""

@@ -1,4 +1,4 @@
-"""Judges of one aspect of quality, which the aspect library or the user defines."""
+"""Methods that judge one aspect of quality, which the aspect library or the user defines."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from ..errors import OptionError
 from ..parts import option, read_options
 from ..signatures.values import Criterion
 from .aspects import OVERALL, Aspect, Task, aspects, known_aspect
-from .judge import Judge, Words
+from .method import Method, Words
 
 
-class OneAspectJudge(Judge):
-    """A judge of one aspect: an `Aspect`, its name in the aspect library (`summarization/coherence`), or any name
-    together with `criteria` (one Criterion that defines it). Raises OptionError for an unknown name or several
-    criteria."""
+class OneAspect(Method):
+    """Base of the methods that judge one aspect: an `Aspect`, its name in the aspect library
+    (`summarization/coherence`), or any name together with `criteria` (one Criterion that defines it). Raises
+    OptionError for an unknown name or several criteria."""
 
     #: Whether the name of the labels' score has to do where the library does not know it: labels say the rest.
     takes_any_name: ClassVar[bool] = False
     #: Whether its aspect may be made of several criteria.
     takes_several: ClassVar[bool] = False
 
-    class Options(Judge.Options):
+    class Options(Method.Options):
         aspect: str = option(
             "overall", "The aspect that is judged: a name in the aspect library, or of your criterion."
         )

@@ -18,6 +18,8 @@ from pydantic import ConfigDict, Field
 from ..errors import ArtifactError
 from ..signatures.values import CLOSED, Details, Scale, ScoreInterval, Verdict
 
+#: The scale of raw scores.
+PERCENT = Scale(0, 100)
 #: Share of the plain linear map that is mixed in; it makes the isotonic steps strictly increasing.
 SLOPE = 0.05
 
@@ -277,3 +279,45 @@ class Sureness:
         error, times = self.expected_error(percent), self.times[self.coverage.index(coverage)]
         half = math.inf if times is None else times * error
         return ScoreInterval(max(scale.low, score - half), min(scale.high, score + half), coverage, error)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """All that is made of a raw percent: a value, of which a judge holds one."""
+
+    scale: Scale = PERCENT
+    """The user's scale of scores."""
+    calibration: Calibration | None = None
+    """The map from raw percent to the scale; None: linear."""
+    decision: Decision | None = None
+    """Where categories, or pass and fail, begin; None unless the labels had such."""
+    preference: BradleyTerry | None = None
+    """How likely people prefer one of two outputs; None unless the labels were preferences."""
+    sureness: Sureness | None = None
+    """How sure a score is; None: unknown."""
+
+    def __post_init__(self) -> None:
+        knots, scale = self.calibration, self.scale
+        if knots is None:
+            return
+        slack = 1e-6 * (scale.high - scale.low)
+        if knots.percent[0] < 0 or knots.percent[-1] > 100:
+            raise ArtifactError("the calibration's percents leave 0..100")
+        if knots.score[0] < scale.low - slack or knots.score[-1] > scale.high + slack:
+            raise ArtifactError(f"the calibration's scores leave the scale {scale}")
+
+    def __call__(self, verdict: Verdict) -> Verdict:
+        """Return a verdict whose percent is there with what follows from it: the score, how sure that is, category, and
+        pass or fail."""
+        percent = verdict.percent
+        score = (self.calibration or Calibration.linear(self.scale))(percent)
+        decided: dict[str, Any] = {"score": score}
+        if self.sureness is not None:
+            decided["interval"] = self.sureness.interval(percent, score, self.scale)
+        if self.decision is not None:
+            decided |= {"category": self.decision.category(percent), "passed": self.decision.passed(percent)}
+        if verdict.details is not None:
+            decided["details"] = verdict.details.on(self.scale)
+        if not math.isnan(verdict.spread):
+            decided["spread"] = verdict.spread * (self.scale.high - self.scale.low) / 100
+        return verdict.model_copy(update=decided)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from ..signatures.values import Item, Verdict, json_number
 from .progress import Progress
 
 if TYPE_CHECKING:
+    from .models.lm import LanguageModel
     from .readings.experience import Experience
     from .readings.head import LinearHead, Readings
 
@@ -124,6 +125,10 @@ class TrainingRows(Protocol):
     def seed(self) -> int: ...
 
     @property
+    def lm(self) -> LanguageModel:
+        """The judge's model. Raises ModelError where there is none."""
+
+    @property
     def progress(self) -> Progress: ...
 
     def value(self, percents: Vector) -> float:
@@ -148,10 +153,18 @@ Refiner = Callable[[TrainingRows], Refinement]
 
 @runtime_checkable
 class Refinable(Protocol):
-    """A judge with something to fit after a search."""
+    """A method with something to fit after a search."""
+
+    #: Whether that is fitted without a search, too.
+    fitted_always: ClassVar[bool]
 
     def refiners(self) -> Sequence[Refiner]:
         """What is to be fitted now, in this order; none where its options leave nothing to fit."""
+
+
+def fitted_always(method: Any) -> bool:
+    """Return whether a method, or a kind of methods, is fitted without a search, too."""
+    return bool(getattr(method, "fitted_always", False))
 
 
 def weighted_mean(scores: Matrix, weights: Sequence[float] | Vector) -> Vector:

@@ -6,9 +6,9 @@ from typing import Any
 
 from ..parts import Registry
 
-#: Judges by `kind`. Subclasses of `programs.judge.Judge` register themselves.
-judges: Registry[type[Any]] = Registry(
-    "judge method", packages=("judgesmith.programs",), group="judgesmith.judges", key="kind"
+#: Ways to judge, by `kind`. Subclasses of `programs.method.Method` register themselves.
+methods: Registry[type[Any]] = Registry(
+    "judge method", packages=("judgesmith.programs",), group="judgesmith.methods", key="kind"
 )
 #: What is read of a row, by name (`programs.readings.kinds.Reading`).
 readings: Registry[type[Any]] = Registry(

@@ -13,9 +13,10 @@ from ..errors import OptionError
 from ..signatures.values import Criterion, Item, Scale, Verdict
 from .aspects import aspects
 from .judge import Judge
+from .method import Method
 from .models.lm import LanguageModel
-from .outcome import Decision
-from .registry import judges
+from .outcome import Decision, Outcome
+from .registry import methods
 
 #: The method of a judge that one sentence makes.
 OF_A_SENTENCE = "active-critic"
@@ -23,22 +24,21 @@ OF_A_SENTENCE = "active-critic"
 GIVEN = ("source", "output", "context", "reference")
 
 
-class SignatureJudge(Judge):
-    """A judge that asks one `dspy.Predict` of its signature. Made by `judge`."""
+class SignatureMethod(Method):
+    """A method that asks one `dspy.Predict` of its signature. Made by `judge`."""
 
     signature: Any
     rated: str
 
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**given)
+    def build(self) -> None:
         self.predict = dspy.Predict(self.signature)
 
-    async def ajudge(self, item: Item, lm: LanguageModel) -> Verdict:
+    async def judge(self, item: Item, lm: LanguageModel) -> Verdict:
         inputs = {name: disarm(getattr(item, name) or "") for name in self.signature.input_fields}
         prediction = await self.predict.acall(**inputs, lm=lm)
         words = [str(prediction[name]) for name in self.signature.output_fields if name != self.rated]
         percent = _percent(self.signature.output_fields[self.rated], prediction[self.rated])
-        return Verdict(score=math.nan, percent=percent, explanation="\n".join(words))
+        return Verdict(percent=percent, explanation="\n".join(words))
 
 
 @overload
@@ -48,7 +48,7 @@ def judge(
 
 
 @overload
-def judge(kind: str, /, *, about: str, paper: str = "") -> Callable[[type[dspy.Signature]], type[SignatureJudge]]: ...
+def judge(kind: str, /, *, about: str, paper: str = "") -> Callable[[type[dspy.Signature]], type[SignatureMethod]]: ...
 
 
 def judge(
@@ -62,7 +62,7 @@ def judge(
     scale: tuple[float, float] = (1, 5),
 ) -> Any:
     """A judge from one sentence, `js.judge("The reply is polite.", lm="openai/gpt-4o-mini")`, or, with `about`, a
-    decorator that makes and registers one from a signature.
+    decorator that makes and registers a method from a signature.
 
     From a sentence (or an aspect's name: "politeness"): an Active-Critic judge with this criterion, on `scale`, or with
     pass_fail=True one that decides, too. lm: DSPy's where not given. Labels correct it: `js.compile(judge, labels)`.
@@ -79,16 +79,16 @@ def judge(
             reason: str = dspy.OutputField()
             printed: Literal["no", "yes"] = dspy.OutputField()
 
-        verdict = Printable(lm="openai/gpt-4o-mini").score(output="…")
+        verdict = js.Judge(Printable(), lm="openai/gpt-4o-mini").score(output="…")
 
     Raises OptionError for another input, and where not exactly one output is a rating.
     """
 
     if not about:
-        made_of: Judge = judges.get(OF_A_SENTENCE)(criteria=[worded(kind)], lm=lm)
-        return with_outcome(made_of, None if pass_fail else scale, pass_fail=pass_fail)
+        method: Method = methods.get(OF_A_SENTENCE)(criteria=[worded(kind)])
+        return Judge(method, lm=lm, outcome=simple_outcome(None if pass_fail else scale, pass_fail=pass_fail))
 
-    def made(signature: type[dspy.Signature]) -> type[SignatureJudge]:
+    def made(signature: type[dspy.Signature]) -> type[SignatureMethod]:
         if others := set(signature.input_fields) - set(GIVEN):
             raise OptionError(f"{kind}: a row has no {sorted(others)[0]!r}; inputs are {', '.join(GIVEN)}")
         rated = [name for name, field in signature.output_fields.items() if _is_rating(field)]
@@ -98,7 +98,7 @@ def judge(
             )
         facts = {"kind": kind, "about": about, "paper": paper, "signature": signature, "rated": rated[0]}
         place = {"__module__": signature.__module__, "__doc__": signature.__doc__}
-        return judges.register(type(signature.__name__, (SignatureJudge,), facts | place))
+        return methods.register(type(signature.__name__, (SignatureMethod,), facts | place))
 
     return made
 
@@ -115,12 +115,12 @@ def worded(sentence: str) -> Criterion:
     return Criterion(known.name, known.definition)
 
 
-def with_outcome(made: Judge, scale: tuple[float, float] | None, *, pass_fail: bool) -> Judge:
-    """The judge on a scale, or deciding between pass and fail in the middle of its own."""
+def simple_outcome(scale: tuple[float, float] | None, *, pass_fail: bool) -> Outcome:
+    """The outcome of a judge that nothing was learnt for: a scale, 0 to 100 without one, and with `pass_fail` a
+    decision between pass and fail in the middle of it."""
     if pass_fail:
-        scale, made.decision = scale or (0, 1), Decision(("fail", "pass"), (50.0,), binary=True)
-    made.scale = made.scale if scale is None else Scale(*scale)
-    return made
+        return Outcome(Scale(*(scale or (0, 1))), decision=Decision(("fail", "pass"), (50.0,), binary=True))
+    return Outcome() if scale is None else Outcome(Scale(*scale))
 
 
 def _limits(field: Any) -> tuple[float, float] | None:

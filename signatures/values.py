@@ -174,6 +174,10 @@ class Details:
     """What only one method has to say of an output. A subclass for each such method; its fields are JSON values or
     tuples of them."""
 
+    def on(self, scale: Scale) -> Details:
+        """Return the same with its amounts, which a method gives in percent, in points of the user's scale."""
+        return self
+
     def to_dict(self) -> dict[str, Any]:
         data: dict[str, Any] = to_jsonable_python(self, inf_nan_mode="null")
         return data
@@ -209,7 +213,7 @@ class Verdict(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    score: Number
+    score: Number = math.nan
     """On the user's scale; NaN where there is none, then `failure` says why. A failure is never a low score."""
     explanation: str = ""
     percent: Number = math.nan

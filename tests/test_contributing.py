@@ -13,6 +13,7 @@ import pytest
 from json_lines import lines, write
 from loopback import Server, running_server
 
+from judgesmith.programs.judge import Judge
 from judgesmith.testing.fake import judging, make_rows, own_environment
 
 pytestmark = pytest.mark.xdist_group("contributing")
@@ -187,7 +188,7 @@ def test_texts_are_perturbed_by_the_example(site: Path, server: Server, labels: 
     from judgesmith.programs.models.lm import Connection, language_model
 
     lm = language_model("openai/fake", connection=Connection(server.base))
-    ActiveCritic("vanilla", explain="before", reading="said", lm=lm).save(tmp_path / "judge.json")
+    Judge(ActiveCritic("vanilla", explain="before", reading="said"), lm=lm).save(tmp_path / "judge.json")
     python(
         "-c",
         COMMAND,

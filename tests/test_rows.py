@@ -56,14 +56,14 @@ NAMES = [", ".join(record) for record, _ in RECORDS]
 def judge(monkeypatch: pytest.MonkeyPatch) -> Judge:
     """A judge whose verdicts carry the row that it was given."""
 
-    async def averdict(self: Judge, item: Item, lm: Any = None) -> Verdict:
+    async def verdict(self: Judge, item: Item, lm: Any = None) -> Verdict:
         return Verdict(score=1.0, percent=0.0, raw=(repr(item),))
 
-    async def prepare(self: Judge, lm: Any) -> None: ...
+    async def prepare(self: DirectScorer, lm: Any) -> None: ...
 
-    monkeypatch.setattr(DirectScorer, "averdict", averdict)
+    monkeypatch.setattr(Judge, "verdict", verdict)
     monkeypatch.setattr(DirectScorer, "prepare", prepare)
-    return DirectScorer(lm="openai/none")
+    return Judge(DirectScorer(), lm="openai/none")
 
 
 def items(judge: Judge, rows: Any) -> list[str]:

@@ -15,6 +15,7 @@ from judgesmith.agreement.metric import AgreementValue
 from judgesmith.agreement.objectives import Q, Reached
 from judgesmith.experiments.studies.analysis import Analysis, Line
 from judgesmith.optimizers.report import CompileReport
+from judgesmith.programs.judge import Judge
 from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.signatures.values import Criterion, ErrorSpan, Scale, ScoreInterval, Usage, Verdict
 
@@ -30,8 +31,10 @@ def escaped(shown: str) -> bool:
 
 
 def test_a_judge_says_method_scale_model_and_agreement() -> None:
-    judge = DirectScorer(scale=Scale(1, 5), lm="openai/fake", task=HOSTILE * 50, criteria=[Criterion(HOSTILE, HOSTILE)])
-    assert repr(judge) == "DirectScorer(scale=1..5, lm='openai/fake')"
+    judge = Judge(
+        DirectScorer(task=HOSTILE * 50, criteria=[Criterion(HOSTILE, HOSTILE)]), scale=Scale(1, 5), lm="openai/fake"
+    )
+    assert repr(judge) == "Judge(direct, scale=1..5, lm='openai/fake')"
     judge.provenance = {"heldout": {"signature": f"Q=1.31 [0.92, 1.63] {HOSTILE}"}}
     assert "held out: Q=1.31 [0.92, 1.63]" in repr(judge) and one_line(repr(judge))
     shown = judge._repr_html_()
@@ -40,9 +43,9 @@ def test_a_judge_says_method_scale_model_and_agreement() -> None:
 
 @pytest.mark.parametrize("provenance", [{}, {"heldout": None}, {"heldout": "text"}, {"heldout": {}}])
 def test_a_judge_that_was_not_compiled_says_nothing_of_agreement(provenance: dict[str, Any]) -> None:
-    judge = DirectScorer()
+    judge = Judge(DirectScorer())
     judge.provenance = provenance
-    assert repr(judge) == "DirectScorer(scale=0..100)"
+    assert repr(judge) == "Judge(direct, scale=0..100)"
 
 
 def test_a_verdict_says_score_interval_and_what_is_suspicious() -> None:

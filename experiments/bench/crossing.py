@@ -33,7 +33,8 @@ from numpy.typing import NDArray
 from judgesmith.agreement.objectives import Q
 from judgesmith.agreement.resampling import Estimate
 from judgesmith.agreement.resampling import Q as RANGE
-from judgesmith.datasets.records import Labels, Row
+from judgesmith.datasets.records import Labels
+from judgesmith.datasets.row import Row
 from judgesmith.datasets.splits import Split, group_folds, holdout_split
 from judgesmith.errors import JudgesmithError
 from judgesmith.experiments.studies.saving import save

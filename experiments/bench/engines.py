@@ -139,7 +139,7 @@ def main() -> None:
     expected: Scores = {}
     with TemporaryDirectory() as name, waiting(0, 0) as model:
         folder = Path(name)
-        js.DirectScorer("fluency", reading="said", lm="openai/made-up").save(folder / "judge.json")
+        js.Judge(js.DirectScorer("fluency", reading="said"), lm="openai/made-up").save(folder / "judge.json")
         numbers = range(asked.rows)
         outputs = ["" if n % 1000 == 999 else f"text number {n}" for n in numbers]
         columns = {"id": [f"r{n}" for n in numbers], "source": [f"source {n % 50}" for n in numbers], "output": outputs}

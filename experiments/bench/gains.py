@@ -79,12 +79,12 @@ class Measured:
     rows: list[float] = field(default_factory=list)
 
 
-def percent(judge: DirectScorer, item: Item, lm: LanguageModel) -> float:
+def percent(method: DirectScorer, item: Item, lm: LanguageModel) -> float:
     async def one() -> float:
         with row_context.judging(item):
-            return (await judge.ajudge(item, lm)).percent
+            return (await method.judge(item, lm)).percent
 
-    return float(engine.run(one()))
+    return engine.run(one())
 
 
 def texts(kind: str, every: int) -> list[str]:
@@ -100,9 +100,9 @@ def benchmark(name: str, aspect: str, count: int) -> tuple[list[Item], list[floa
 
 
 def measured(layout: type[OverallLayout], lm: LanguageModel, every: int, items: Sequence[Item]) -> Measured:
-    judge = DirectScorer("overall", criteria=[CRITERION], lm=lm)
+    judge = DirectScorer("overall", criteria=[CRITERION])
     engine.run(judge.prepare(lm))
-    judge.scorer.predict.layout = layout("none", judge.reading)
+    judge.scorer.predict.layout = layout("none", "said" if judge.options.reading == "said" else "expected")
 
     def behind(added: str) -> float:
         return percent(judge, Item(f"{WRONG}\n{added}", SOURCE), lm)

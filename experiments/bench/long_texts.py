@@ -33,6 +33,7 @@ from typing import Any
 
 from judgesmith.experiments.bench.loopback import loopback
 from judgesmith.experiments.bench.scoring import WORDS
+from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.files import installed, model_path
 from judgesmith.programs.models.lm import Connection, language_model
 from judgesmith.programs.models.local import thread_count
@@ -62,7 +63,7 @@ def count(words: int, seed: int) -> None:
 def asked() -> Iterator[Way]:
     with loopback(latency_ms=0) as base:
         lm = language_model("openai/bench", connection=Connection(api_base=base, api_key="none", cache=False))
-        judge = DirectScorer("fluency", lm=lm)
+        judge = Judge(DirectScorer("fluency"), lm=lm)
 
         def ask(words: int, seed: int) -> None:
             verdict = judge.score("A source.", text(words, seed))

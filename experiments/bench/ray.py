@@ -147,7 +147,7 @@ def main() -> None:
     total: Counter[str] = Counter(lost=0, doubled=0, broken=0, repeated=0)
     with TemporaryDirectory() as folder, waiting(LOW, HIGH) as model:
         run = Run(Path(folder), model)
-        js.DirectScorer("fluency", reading="said", lm="openai/made-up").save(run.folder / "judge.json")
+        js.Judge(js.DirectScorer("fluency", reading="said"), lm="openai/made-up").save(run.folder / "judge.json")
         speeds = {workers: run.speed(workers, asked.rows) for workers in (1, 4)} if asked.rows else {1: 0.0, 4: 0.0}
         for number in range(asked.kills):
             what = ("worker", "driver")[number % 2]

@@ -32,6 +32,7 @@ import orjson
 
 from judgesmith.experiments.bench.loopback import loopback
 from judgesmith.programs.active_critic.critic import ActiveCritic
+from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.lm import Connection, language_model
 from judgesmith.programs.models.transport import OpenAIStyle, Request
 from judgesmith.programs.prompting.predict import JudgePredict
@@ -82,14 +83,14 @@ def demonstrations() -> list[dict[str, Any]]:
     ]
 
 
-def make_judge(lm: Any, *, explain: Any = "before") -> ActiveCritic:
+def make_judge(lm: Any, *, explain: Any = "before") -> Judge:
     """Active-Critic's coarse variant with four demonstrations, read as an expectation over digits."""
-    judge = ActiveCritic("coarse", explain=explain, reading="expected", task=TASK, criteria=CRITERIA, lm=lm)
-    judge.overall_scorer.predict.demos = demonstrations()
-    return judge
+    method = ActiveCritic("coarse", explain=explain, reading="expected", task=TASK, criteria=CRITERIA)
+    method.overall_scorer.predict.demos = demonstrations()
+    return Judge(method, lm=lm)
 
 
-def judge_at(base: str, in_flight: int) -> ActiveCritic:
+def judge_at(base: str, in_flight: int) -> Judge:
     connection = Connection(api_base=base, api_key="none", cache=False, concurrency=in_flight)
     return make_judge(language_model("openai/loopback", connection=connection))
 
@@ -97,7 +98,7 @@ def judge_at(base: str, in_flight: int) -> ActiveCritic:
 # -- what is compared
 
 
-def raw_bodies(judge: ActiveCritic, base: str, count: int) -> list[bytes]:
+def raw_bodies(judge: Judge, base: str, count: int) -> list[bytes]:
     """The requests that the judge sends for these rows."""
     style = OpenAIStyle(base, "loopback", key="none", timeout=60, label="raw")
     bodies = []
@@ -130,7 +131,7 @@ def run_raw(base: str, bodies: list[bytes], in_flight: int) -> int:
     return asyncio.run(everything())
 
 
-def run_ours(judge: ActiveCritic, count: int, in_flight: int) -> int:
+def run_ours(judge: Judge, count: int, in_flight: int) -> int:
     """The judge: messages made, answers read, scores by expectation. Returns the scores."""
     return sum(v.score == v.score for v in judge.score_many(rows(count), concurrency=in_flight, progress=False))
 
@@ -202,8 +203,9 @@ def measure(base: str, count: int, in_flight: int, repetitions: int, say: Callab
         top_logprobs=20,
     )
     examples = [dspy.Example(**row).with_inputs("source", "output") for row in rows(count)]
-    plain, same = PlainJudge(), SameMessages(judge.overall_scorer.predict)
-    layout = judge.overall_scorer.predict.layout
+    method: Any = judge.method
+    plain, same = PlainJudge(), SameMessages(method.overall_scorer.predict)
+    layout = method.overall_scorer.predict.layout
 
     def plain_dspy(n: int) -> int:
         with dspy.context(lm=lm, adapter=dspy.ChatAdapter(use_json_adapter_fallback=False)):

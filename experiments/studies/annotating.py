@@ -19,6 +19,7 @@ from ...datasets.records import Labels
 from ...errors import OptionError
 from ...evaluating.spans import evaluate_spans
 from ...programs.atomic import write_whole
+from ...programs.judge import Judge
 from ...programs.models.lm import Connection
 from ...programs.openlgauge.judge import OpeNLGauge
 from ...running.console import Watch
@@ -41,7 +42,7 @@ class Asked:
     max_calls: int | None = None
     options: Mapping[str, Any] | None = None
 
-    def judge(self, table: PaperTable, column: str, scale: tuple[float, float]) -> OpeNLGauge:
+    def judge(self, table: PaperTable, column: str, scale: tuple[float, float]) -> Judge:
         """The judge of a column. Raises OptionError."""
         chosen = presets.read(table.preset)
         if self.lm or self.annotators:
@@ -52,7 +53,8 @@ class Asked:
         result = {name: value for name, value in chosen.items() if name not in ("method", "lm")}
         if table.kind == "subsets" and len(result["annotators"]) > _MOST:
             raise OptionError(f"--annotator: subsets of {_MOST} annotators at most; got {len(result['annotators'])}")
-        return OpeNLGauge(table.columns[column].settings["library_aspect"], scale=Scale(*scale), **result)
+        method = OpeNLGauge(table.columns[column].settings["library_aspect"], **result)
+        return Judge(method, scale=Scale(*scale))
 
     def model(self, table: PaperTable) -> str:
         """Whose model supervises."""

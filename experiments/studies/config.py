@@ -20,7 +20,7 @@ from ...optimizers.registry import optimizers
 from ...parts import Options, from_text, nearest, option, read_options
 from ...presets import layered
 from ...programs.models.lm import Connection
-from ...programs.registry import judges
+from ...programs.registry import methods
 from ...running.opening import connection_of
 from ...running.settings import Catalogue, ModelOptions, Owner, ReachOptions, choices_of, read_yaml
 
@@ -121,7 +121,7 @@ def check_settings(given: Mapping[str, Any], where: str, beside: Sequence[str] =
         if name not in declared():
             raise OptionError(f"{where}: there is no option {key!r}{nearest(name, [*declared(), *beside])}")
         result[name] = _checked(declared()[name], value, f"{where}, {key}")
-        registry = {"method": judges, "optimizer": optimizers}.get(name)
+        registry = {"method": methods, "optimizer": optimizers}.get(name)
         if registry is not None:
             registry.get(value)  # raises with the nearest name
     return result
@@ -191,12 +191,13 @@ def _name(text: str) -> str:
 def _meaning(part: str, arm: str) -> Mapping[str, Any]:
     if part in PARTS:
         return PARTS[part]
-    variants = choices_of(judges.get(METHOD).Options, "variant")
-    methods = [*judges.names(), *(alias for one in judges.parts().values() for alias in getattr(one, "aliases", ()))]
-    for setting, names in (("optimizer", optimizers), ("variant", variants), ("method", methods)):
+    variants = choices_of(methods.get(METHOD).Options, "variant")
+    aliases = [alias for one in methods.parts().values() for alias in one.aliases]
+    named = [*methods.names(), *aliases]
+    for setting, names in (("optimizer", optimizers), ("variant", variants), ("method", named)):
         if part in names:  # the registry knows the older name of zero-shot, too
             return {setting: part}
-    known = [*optimizers.names(), *variants, *methods, *PARTS, OWN_CRITERIA]
+    known = [*optimizers.names(), *variants, *named, *PARTS, OWN_CRITERIA]
     raise OptionError(f"arm {arm!r}: {part!r} is not one of {', '.join(known)}, nor OPTION=VALUE{nearest(part, known)}")
 
 

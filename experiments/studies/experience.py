@@ -30,11 +30,12 @@ from ...optimizers.fitting.gaussian import Fitted, target
 from ...optimizers.fitting.readings import agreement, ahead, weigh
 from ...parts import Options, read_options
 from ...programs.atomic import write_whole
+from ...programs.judge import Judge
 from ...programs.models.lm import LanguageModel
 from ...programs.progress import Progress
 from ...programs.readings.experience import Card, Experience, StateExperience
 from ...programs.readings.head import Matrix, Readings, Vector
-from ...programs.readings.judge import DIRECT, ReadingsJudge, table_of
+from ...programs.readings.judge import DIRECT, ModelReadings, table_of
 from ...running.plain import finite
 from ...running.settings import read_yaml
 
@@ -103,9 +104,9 @@ def read_task(spec: TaskSpec, file: Path, reader: str, lm: LanguageModel, progre
     if not path.exists():
         given = {"instruction": spec.instruction, "reader": reader}
         options = {name: value for name, value in given.items() if value}
-        judge = ReadingsJudge.from_options(options, labels_aspect=labels.aspect, library_aspect=None)
+        method = ModelReadings.from_options(options, labels_aspect=labels.aspect, library_aspect=None)
         chosen = labels.subset(sorted(whole_groups(labels.groups, spec.rows, 11)))
-        save(path, read_table(judge, chosen, lm, progress))
+        save(path, read_table(method, chosen, lm, progress))
     return Task(name, spec.family, spec.licence, *load(path))
 
 
@@ -117,18 +118,17 @@ class Known:
     scores: Vector
 
 
-def read_table(judge: ReadingsJudge, labels: Labels, lm: LanguageModel, progress: Progress) -> Known:
+def read_table(method: ModelReadings, labels: Labels, lm: LanguageModel, progress: Progress) -> Known:
     """Read labelled rows, each once. Raises OptionError where none can be read."""
     examples = examples_of(labels)
-    judge.set_lm(lm)
-    judge.keeps = True
+    method.keeps = True
     progress.stage(f"{labels.aspect}: direct scores", len(examples))
-    direct = score_rows(judge, examples, progress).percents
+    direct = score_rows(Judge(method, lm=lm), examples, progress).percents
     progress.stage(f"{labels.aspect}: readings", len(examples))
-    read = judge.read_many([item_of(e) for e in examples], lm, progress.step)
+    read = method.read_many([item_of(e) for e in examples], lm, progress.step)
     present = [i for i, row in enumerate(read) if row is not None]
     if not present:
-        raise OptionError(f"no row of {labels.origin} could be read by {judge.opened(lm).reader.name}")
+        raise OptionError(f"no row of {labels.origin} could be read by {method.opened(lm).reader.name}")
     members = groups(examples)
     table = table_of([row for row in read if row is not None], direct[present].tolist(), [members[i] for i in present])
     return Known(table, humans(examples)[present])

@@ -29,7 +29,7 @@ class Experience(Command, Model, Json):
         from datetime import date
 
         from ...programs.readings.experience import Card
-        from ...programs.readings.judge import ReadingsJudge
+        from ...programs.readings.judge import ModelReadings
         from ...running.console import Watch, out, print_json
         from ...running.opening import connection_of, open_model, quiet
         from ...running.settings import ReachOptions
@@ -38,7 +38,7 @@ class Experience(Command, Model, Json):
         specs = read_specs(self.tasks)
         with quiet():
             lm = open_model(self.lm, connection_of(ReachOptions(), self.api_base))
-            opened = ReadingsJudge(reader=self.reader, lm=lm).opened(lm)
+            opened = ModelReadings(reader=self.reader).opened(lm)
             every = (*specs.tasks, *specs.measured)
             with Watch("reading", len(every)) as watch:
                 kept = self.output / "tables"

@@ -105,7 +105,10 @@ class Paper(Command, Model, Json):
         for column in columns:
             labels = asked.labels(table, column)
             plans.append(
-                {"column": column, "calls": len(labels) * asked.judge(table, column, labels.scale).calls_per_row()}
+                {
+                    "column": column,
+                    "calls": len(labels) * asked.judge(table, column, labels.scale).method.cost().calls_per_row,
+                }
             )
         for plan in [] if self.as_json else plans:
             out.print(f"{plan['column']}: at most {plan['calls']:,} calls", markup=False, highlight=False)

@@ -190,7 +190,7 @@ class Study:
         if self.config.max_calls is not None:
             fitting = min(fitting, self.config.max_calls)
         # Zero-shot, by which the compiler judges them too, is an arm of its own here.
-        judging = plan.heldout_calls - plan.heldout * judge.calls_per_row()
+        judging = plan.heldout_calls - plan.heldout * judge.method.cost().calls_per_row
         return replace(plan, calls=fitting + judging, heldout_calls=judging, steps=max(1, plan.steps - plan.heldout))
 
     def facts(self) -> dict[str, Any]:
@@ -376,7 +376,7 @@ def run_cell(
         raise ModelError(f"no held-out row got a score: {scored.verdicts[0].failure}")
     measured = agreement(scored.percents, examples, objective=Q(study.config.level), seed=cell.seed)
     record, selected = fitted.record, fitted.record.selected
-    options = fitted.judge.options()
+    options = fitted.judge.method.saved_options()
     kept = ("variant", "explain", "reading", "use_task", "use_criteria", "combine")
     result = {
         "status": "done",

@@ -20,7 +20,9 @@ from numpy.typing import NDArray
 
 from ...agreement.objectives import Objective
 from ...programs.judge import Judge
+from ...programs.models.lm import LanguageModel
 from ...programs.progress import Progress, Silent
+from ...programs.prompting.predict import called
 from ...programs.readings.experience import Experience
 from ...programs.readings.head import Readings
 from ...programs.refining import Fit, HeadFit, Matrix, Refinable, Refinement, Vector, weighted_mean
@@ -169,6 +171,12 @@ class Training:
     seed: int = 0
     progress: Progress = field(default_factory=Silent)
     sure: float = 0.7
+    model: LanguageModel | None = None
+
+    @property
+    def lm(self) -> LanguageModel:
+        """The judge's model, else DSPy's."""
+        return called(self.model)
 
     @property
     def items(self) -> list[Item]:
@@ -225,7 +233,8 @@ class Training:
 def refine(program: Judge, training: Training) -> list[Refinement]:
     """Run every refiner of the judge, each on the scores that the one before left; empty for judges without any."""
     done: list[Refinement] = []
-    for refiner in program.refiners() if isinstance(program, Refinable) else ():
+    method = program.method
+    for refiner in method.refiners() if isinstance(method, Refinable) else ():
         done.append(refiner(training))
         training = replace(training, percents=done[-1].percents)
     return done

@@ -26,9 +26,11 @@ from ...agreement.metric import AgreementValue
 from ...agreement.objectives import Objective, Q, objectives
 from ...errors import BudgetError, OptionError
 from ...parts import Options, option, read_options
+from ...programs.capabilities import set_brief, stops_early
 from ...programs.judge import Judge
 from ...programs.models.lm import LanguageModel
 from ...programs.outcome import Calibration
+from ...programs.pipeline import teach
 from ...programs.progress import Progress, Silent
 from ...programs.prompting.saved import MOST_DEMOS
 from ...signatures.values import Scale, Verdict
@@ -284,7 +286,7 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
 
     def calls_per_row(self, judge: Judge) -> int:
         """Calls that an output costs at most, whatever is chosen."""
-        return judge.calls_per_row()
+        return judge.method.cost().calls_per_row
 
     def proposals(self, judge: Judge, rows: int) -> int:
         """Calls beside the scoring of rows at most, where a model writes what is tried."""
@@ -311,7 +313,7 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
         if not isinstance(student, Judge):
             raise OptionError(
                 f"{type(self).__name__} compiles judges, and this is a {type(student).__name__}; DSPy's own optimizers "
-                "(dspy.LabeledFewShot, …) compile evaluators and programs"
+                "(dspy.LabeledFewShot, …) compile evaluators and programs; js.Judge(method, lm=…) makes a judge"
             )
         trainset = as_rated(trainset, student.scale)
         valset = None if valset is None else as_rated(valset, student.scale)
@@ -322,7 +324,7 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
         zero_shot = self.score(base, rows, "zero-shot")
         # The pool's own bootstrapped answers hold no label of another row: they come from a prompt without any. Where
         # the search's passes stop after the score, the teacher's goes on to the end: its answers are shown.
-        own = valset is None and teacher is None and not base.stops_early()
+        own = valset is None and teacher is None and not stops_early(base.method)
         answers = cache(lambda: zero_shot.verdicts if own else self._answers(base, pool, teacher))
         context = SearchContext(base, rows, pool, answers, teacher.lm if isinstance(teacher, Judge) else teacher)
         self._consider(context, Proposal("zero-shot", "none", (), base), zero_shot)
@@ -381,7 +383,7 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
     def _answers(
         self, base: Judge, pool: Sequence[dspy.Example], teacher: Judge | LanguageModel | None
     ) -> tuple[Verdict, ...]:
-        program = teacher if isinstance(teacher, Judge) else base.copy_for()
+        program = teacher if isinstance(teacher, Judge) else base.with_()
         if isinstance(teacher, LanguageModel):
             program.set_lm(teacher)
         self.progress.stage("the teacher's answers", len(pool))
@@ -509,7 +511,7 @@ class Demonstrations:
     @property
     def kinds(self) -> list[DemoKind]:
         """The kinds that are tried in turn, that of the bootstrapped candidate first."""
-        if not self.answers or self.context.base.no_bootstrap() is not None:
+        if not self.answers or self.context.base.method.no_bootstrap() is not None:
             return ["labels"]
         # With the human's score a bare number is a label; with the model's it is an answer that came close to people's.
         kinds: dict[Anchor, list[DemoKind]] = {
@@ -544,7 +546,7 @@ class Demonstrations:
         every = [kinds] * len(picked) if isinstance(kinds, str) else kinds
         for index, kind in zip(picked, every, strict=True):
             verdict = None if kind == "labels" or self.answers is None else self.answers[index]
-            made.teach(demonstration(made, self.context.pool[index], verdict, predicted=kind == "predicted"))
+            teach(made.method, demonstration(made, self.context.pool[index], verdict, predicted=kind == "predicted"))
         return made
 
 
@@ -555,13 +557,13 @@ def _explained(verdict: Verdict) -> bool:
 
 def brief(judge: Judge) -> Judge:
     """A copy that leaves out what does not change the score."""
-    made = judge.copy_for()
-    made.set_brief(True)
+    made = judge.with_()
+    set_brief(made.method, True)
     return made
 
 
 def without_demos(judge: Judge) -> Judge:
-    made = judge.copy_for()
+    made = judge.with_()
     for predictor in made.predictors():
         predictor.demos = []
     return made
@@ -572,7 +574,7 @@ def demonstration(judge: Judge, row: dspy.Example, verdict: Verdict | None, *, p
     explanation, too, where people gave a reason, unless the verdict's own is wanted."""
     percent = verdict.percent if predicted and verdict is not None else row.score
     return {
-        **judge.demonstration(item_of(row), verdict),
+        **judge.method.demonstration(item_of(row), verdict),
         **({"explanation": row.why} if not predicted and row.get("why") else {}),
         "score": round(float(percent), 6),
         "augmented": verdict is not None,

@@ -82,8 +82,9 @@ class OptunaSearch(DemonstrationSearch):
         return self.trials + 1
 
     def calls_per_row(self, judge: Judge) -> int:
-        most = judge.most_calls_per_row(variants=self.variants) if isinstance(judge, HasChoices) else 0
-        return most or judge.calls_per_row()
+        method = judge.method
+        most = method.most_calls_per_row(variants=self.variants) if isinstance(method, HasChoices) else 0
+        return most or judge.method.cost().calls_per_row
 
     # -- the study
 
@@ -146,7 +147,8 @@ class OptunaSearch(DemonstrationSearch):
 
     def _space(self, base: Judge) -> list[Choice]:
         """What is varied beside demonstrations, each with the judge's own value first."""
-        return list(base.search_space(variants=self.variants)) if isinstance(base, HasChoices) else []
+        method = base.method
+        return list(method.search_space(variants=self.variants)) if isinstance(method, HasChoices) else []
 
     def _formed(self, trial: BaseTrial, base: Judge) -> tuple[Judge, dict[str, Any]]:
         """The judge with what a trial changes of it beside its demonstrations, and what that is."""
@@ -158,9 +160,10 @@ class OptunaSearch(DemonstrationSearch):
             made[choice.name] = trial.suggest_categorical(choice.name, list(choice.values))
             if made[choice.name] != choice.values[0]:
                 form[choice.name] = made[choice.name]
-        program: Judge = base.with_choices(made) if isinstance(base, HasChoices) else base.copy_for()
-        kept = [c.name for c in program.knowledge.criteria]
-        if len(kept) < len(base.knowledge.criteria):
+        method = base.method
+        program = base.with_(method=method.with_choices(made)) if isinstance(method, HasChoices) else base.with_()
+        kept = [c.name for c in program.method.knowledge.criteria]
+        if len(kept) < len(base.method.knowledge.criteria):
             form = {name: value for name, value in form.items() if not name.startswith("criterion ")}
             form["criteria"] = kept
         return program, form
@@ -184,5 +187,6 @@ def _tell(study: optuna.Study, trial: optuna.Trial, tried: Trial | None) -> None
 
 def _key(program: Judge) -> bytes:
     """What makes two candidates the same one: all that their prompts show."""
-    shown = [program.options(), program.knowledge.dump_state(), [p.demos for p in program.predictors()]]
+    method, demos = program.method, [p.demos for p in program.predictors()]
+    shown = [method.saved_options(), method.knowledge.dump_state(), demos]
     return orjson.dumps(shown, option=orjson.OPT_SORT_KEYS, default=str)

@@ -19,7 +19,9 @@ import dspy
 
 from ...agreement.metric import Agreement
 from ...errors import BudgetError, CallError, MissingExtraError
-from ...programs.judge import Judge, as_prediction
+from ...programs.capabilities import set_brief
+from ...programs.dspy_judge import as_prediction
+from ...programs.judge import Judge
 from ...programs.models import engine
 from ...signatures.values import Verdict
 from ..examples import item_of
@@ -51,7 +53,7 @@ class JudgeProgram(dspy.Module):  # type: ignore[misc]
 
 def taught_of(judge: Judge) -> list[tuple[str, dspy.Predict]]:
     """The predictors that can be taught: others (who writes a reference, who merges) stay as they are."""
-    taught = {id(p) for p in judge.taught()}
+    taught = {id(p) for p in judge.method.taught()}
     return [(name, p) for name, p in judge.named_predictors() if id(p) in taught]
 
 
@@ -111,7 +113,7 @@ class Desk:
         if row >= len(context.rows):
             self.paid += 1
             item = item_of(context.pool[row - len(context.rows)])
-            verdict: Verdict = self.run(lambda: judge.averdict(item, self.lm))
+            verdict: Verdict = self.run(lambda: judge.verdict(item, self.lm))
             return verdict
         texts = {name: p.signature.instructions for name, p in taught_of(judge)}
         key = tuple(texts.values())
@@ -143,7 +145,7 @@ class Desk:
 
 def instructed(base: Judge, texts: Mapping[str, str]) -> Judge:
     """A copy with other instructions, by the names of its predictors."""
-    made = base.copy_for()
+    made = base.with_()
     for name, predictor in made.named_predictors():
         if name in texts:
             predictor.signature = predictor.signature.with_instructions(texts[name])
@@ -188,15 +190,15 @@ class GEPASearch(DemonstrationSearch):
         self._remarks = []
         if not self.candidates:
             return
-        if not context.base.taught():
+        if not context.base.method.taught():
             self._remarks.append("this judge has no prompt that instructions could change")
             return
         if context.base.whole_documents:
             self._remarks.append("gepa judges one output at a time, which this judge of whole documents cannot")
             return
-        judge = context.base.copy_for()
-        engine.run(judge.prepare(judge.lm))
-        judge.set_brief(True)
+        judge = context.base.with_()
+        engine.run(judge.method.prepare(judge.lm))
+        set_brief(judge.method, True)
         desk = Desk(self, context)
         try:
             with quiet_dspy(), dspy.context(lm=desk.prompts, adapter=PlainAdapter()):

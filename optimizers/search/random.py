@@ -20,7 +20,8 @@ from dspy.teleprompt import BootstrapFewShotWithRandomSearch
 from ...agreement.metric import Agreement
 from ...errors import CallError, OptionError
 from ...parts import option
-from ...programs.judge import Judge, as_prediction
+from ...programs.dspy_judge import as_prediction
+from ...programs.judge import Judge
 from ...programs.models import row_context
 from ...programs.models.lm import language_model
 from ...programs.prompting.saved import MOST_DEMOS
@@ -104,14 +105,14 @@ class Teacher:
         if self.search.metric is None:
             return row in Demonstrations(self.context, self.search, self.answers).allowed("predicted")
         example, prediction = self.context.pool[row], as_prediction(verdict)
-        trace = [(predictor, example.inputs(), prediction) for predictor in self.context.base.taught()]
+        trace = [(predictor, example.inputs(), prediction) for predictor in self.context.base.method.taught()]
         value = self.search.measured(example, prediction, trace)
         threshold = self.search.metric_threshold
         return bool(value >= threshold if threshold else value)
 
     def _again(self, row: int, round_: int) -> Verdict:
         """Draw another answer at temperature 1; each round is cached apart."""
-        program = self.context.base.copy_for()
+        program = self.context.base.with_()
         program.set_lm((self.context.teacher or program.lm).at(1 + round_ / 1000))
         (verdict,) = score_rows(program, [self.context.pool[row]], self.search.progress).verdicts
         return verdict
@@ -239,7 +240,7 @@ class CorrelationRandomSearch(DemonstrationSearch, BootstrapFewShotWithRandomSea
         most = self._most(self.max_labeled_demos)
         if number == -2:
             return labels_only(order, most, sample=self._labeled_sample)
-        size = 0 if context.base.no_bootstrap() else self.max_num_samples
+        size = 0 if context.base.method.no_bootstrap() else self.max_num_samples
         if number >= 0:
             order, size = random_order(order, number, size)
         return filled_up(order, teacher.bootstrap(order, size), most)

@@ -1,4 +1,4 @@
-"""Active-Critic: a judge that learnt from labelled examples what is judged and by which criteria, then scores.
+"""Active-Critic: a method that learns from labelled examples what is judged and by which criteria, then scores.
 
 Variants: *vanilla* (an overall score from demonstrations only), *coarse* (task and criteria in the prompt, one call),
 *fine* (McS-E on every criterion, then OS-E). Paper: "Large Language Models Are Active Critics in NLG Evaluation".
@@ -14,17 +14,19 @@ from typing import Any, ClassVar, Literal, Self, cast
 import numpy as np
 from pydantic import model_validator
 
+from ... import parts
 from ...errors import CallError, OptionError
 from ...parts import option
 from ...signatures.values import CriterionScore, Item, Usage, Verdict
 from ..capabilities import Choice, Form
-from ..judge import Judge, Words
+from ..method import Cost, Method, Words
 from ..models.lm import LanguageModel
 from ..models.transport import Message
 from ..prompting.layouts import CriteriaLayout, Explain, OverallLayout, Reading
-from ..prompting.predict import JudgePredict, answer_of
+from ..prompting.predict import JudgePredict
+from ..prompting.result import value_of
 from ..refining import Refinement, Refiner, TrainingRows, score_matrix
-from ..registry import judges
+from ..registry import methods
 from .scoring import Combination, Known, MultiCriteriaScorer, OverallScorer, mean_score
 from .task import Inference, Labelled, TaskInference, TaskKnowledge
 
@@ -35,15 +37,15 @@ STEPS = ("criteria_scorer", "overall_scorer")
 MOST_CRITERIA = 12
 
 
-@judges.register
-class ActiveCritic(Judge):
-    """A judge that infers task and criteria from labels and scores by them. Options (`judgesmith list methods
+@methods.register
+class ActiveCritic(Method):
+    """A method that infers task and criteria from labels and scores by them. Options (`judgesmith list methods
     active-critic`) are keyword arguments; `variant` may be the first positional one.
 
     task, criteria: your own text instead of inferred ones. combination: how compiling found the fine variant's scores
     are best combined, where that is neither of the two ways of `combine`.
 
-    >>> ActiveCritic("fine", task="Summarise the report.").variant
+    >>> ActiveCritic("fine", task="Summarise the report.").options.variant
     'fine'
 
     Source: Large Language Models Are Active Critics in NLG Evaluation.
@@ -53,7 +55,7 @@ class ActiveCritic(Judge):
     about: ClassVar[str] = "learns from labels what is judged and by which criteria; scores with explanations"
     paper: ClassVar[str] = "Large Language Models Are Active Critics in NLG Evaluation"
 
-    class Options(Judge.Options):
+    class Options(Method.Options):
         variant: Literal[Variant, "auto"] = option(
             "auto",
             "vanilla: demonstrations only; coarse: task and criteria in the prompt; fine: a score for each criterion "
@@ -86,13 +88,15 @@ class ActiveCritic(Judge):
                 raise OptionError("combine='mean' averages criterion scores, which only the fine variant has")
             return self
 
-    class Fitted(Judge.Fitted):
+    options: Options
+    fitted_always: ClassVar[bool] = False
+
+    class Fitted(parts.Options):
         combination: Combination | None = option(None, "Weights of the criteria and the share of OS-E's score.")
 
     def __init__(self, variant: Literal[Variant, "auto"] = "auto", **given: Any) -> None:
         super().__init__(variant=variant, **given)
         self.combination: Combination | None = None
-        self._build()
 
     @classmethod
     def in_words(cls, given: Mapping[str, Any], words: Words) -> Self:
@@ -106,53 +110,49 @@ class ActiveCritic(Judge):
             )
         return super().in_words(given, words)
 
-    def _build(self) -> None:
+    def build(self) -> None:
+        for name in STEPS:  # those of another variant
+            vars(self).pop(name, None)
         explain = self._explains()[0]
-        reading: Reading = "said" if self.reading == "auto" else self.reading
-        if self.variant == "fine":
+        reading: Reading = "said" if self.options.reading == "auto" else self.options.reading
+        if self.options.variant == "fine":
             self.criteria_scorer = MultiCriteriaScorer(explain, reading)
-        if self.variant != "fine" or self.combine == "os-e":
+        if self.options.variant != "fine" or self.options.combine == "os-e":
             self.overall_scorer = OverallScorer(explain, reading)
 
     def _explains(self) -> list[Explain]:
         """Where the explanation may stand, the preferred place first. The paper's plain vanilla has none."""
-        if self.explain != "auto":
-            return [self.explain]
-        return ["none"] if self.variant == "vanilla" else ["before", "after"]
+        if self.options.explain != "auto":
+            return [self.options.explain]
+        return ["none"] if self.options.variant == "vanilla" else ["before", "after"]
 
     def settle(self, **form: Any) -> None:
         """Fix variant and form of answers. Demonstrations and instructions stay: they are kept as fields, not as texts.
         Fitted weights go: they were fitted to answers of another form."""
         self.choose(**({"variant": self._own} | form))
         self.combination = None
-        before = {name: getattr(self, name) for name in STEPS if hasattr(self, name)}
-        self._build()
-        for name, step in before.items():
-            if hasattr(self, name):  # the very predictors stay: DSPy's optimizers know them by their identity
-                step.predict.layout = getattr(self, name).predict.layout
-                setattr(self, name, step)
 
     @property
     def _own(self) -> Variant:
         """The variant that it is, or that it begins with where the labels are to decide."""
-        return "coarse" if self.variant == "auto" else cast(Variant, self.variant)
+        return "coarse" if self.options.variant == "auto" else self.options.variant
 
     def as_variant(self, variant: Variant) -> Self:
         """The same judge, as another variant without demonstrations; what only the fine one has goes."""
-        made = self.copy_for(variant=variant, combination=None, combine=self.combine if variant == "fine" else "os-e")
-        for name in ("criteria_scorer", "overall_scorer"):
-            made.__dict__.pop(name, None)
-        made._build()
+        made = self.with_(variant=variant, combine=self.options.combine if variant == "fine" else "os-e")
+        made.combination = None
+        for predictor in made.predictors():
+            predictor.demos = []
         return made
 
     # -- compiling
 
     def infers(self) -> bool:
         """Whether the task or the criteria are still to be inferred from labels."""
-        if self.variant == "vanilla":
+        if self.options.variant == "vanilla":
             return False
-        needs_task = self.use_task and not self.knowledge.description
-        return needs_task or (self.use_criteria and not self.knowledge.criteria)
+        needs_task = self.options.use_task and not self.knowledge.description
+        return needs_task or (self.options.use_criteria and not self.knowledge.criteria)
 
     async def infer(
         self,
@@ -162,28 +162,27 @@ class ActiveCritic(Judge):
         progress: Callable[[str], None] | None = None,
     ) -> Inference:
         """Fill the task and the criteria that are not known; see `capabilities.InfersTask`."""
-        asked = {"aspect": self.aspect, "progress": progress, "described": self.use_task}
-        inferred: Inference = answer_of(await inference.acall(rows, lm=lm, **asked))
+        asked = {"aspect": self.options.aspect, "progress": progress, "described": self.options.use_task}
+        inferred = value_of(await inference.acall(rows, lm=lm, **asked), Inference)
         known = self.knowledge
         known.description = known.description or inferred.description
         known.criteria = known.criteria or inferred.criteria
-        if self.variant == "auto" and not known.criteria:
+        if self.options.variant == "auto" and not known.criteria:
             self.choose(variant=self._own)
-        if self.variant == "fine" and not known.criteria:
+        if self.options.variant == "fine" and not known.criteria:
             raise OptionError(
                 f"{lm.name} named no criteria that could be read ({'; '.join(inferred.notes) or 'empty answers'}); "
                 "give them with criteria=… (--criteria FILE), or take a stronger model"
             )
         return inferred
 
-    def forms(self, *, logprobs: bool) -> list[Form]:
+    def forms(self, *, logprobs: bool, model: str = "the model") -> list[Form]:
         """Readings of the score and places of the explanation; see `capabilities.HasForms`."""
-        if self.reading == "expected" and not logprobs:
-            model = "the model" if self.own_lm is None else self.own_lm.name
+        if self.options.reading == "expected" and not logprobs:
             raise OptionError(f"{model} gives no log-probabilities; use reading 'said' or 'auto'")
         explains = self._explains()
-        readings = [self.reading]
-        if self.reading == "auto":
+        readings = [self.options.reading]
+        if self.options.reading == "auto":
             readings = ["expected", "said"] if logprobs else ["said"]
         forms = [Form({"explain": explain, "reading": reading}) for reading in readings for explain in explains]
         # Four passes would be one too many: the expectation is tried with both places of the explanation, the number
@@ -192,21 +191,21 @@ class ActiveCritic(Judge):
 
     def dearer(self) -> dict[str, Any]:
         """The fine variant, where none was asked for; see `capabilities.HasForms`."""
-        return {"variant": "fine"} if self.variant == "auto" and self.use_criteria else {}
+        return {"variant": "fine"} if self.options.variant == "auto" and self.options.use_criteria else {}
 
     def without_inferred(self) -> Self | None:
         """A copy whose prompts leave out task and criteria, of a coarse judge that shows both."""
-        both = self._own == "coarse" and self.use_task and self.use_criteria
-        return self.copy_for(use_task=False, use_criteria=False) if both else None
+        both = self._own == "coarse" and self.options.use_task and self.options.use_criteria
+        return self.with_(use_task=False, use_criteria=False) if both else None
 
     def _variants(self, wanted: Sequence[str]) -> list[str]:
         """Of these, the ones that it can be tried in beside its own."""
-        return [v for v in wanted if v != self._own and (v != "fine" or self.use_criteria)]
+        return [v for v in wanted if v != self._own and (v != "fine" or self.options.use_criteria)]
 
     def most_calls_per_row(self, *, variants: Sequence[str] = ()) -> int:
         """Calls a row at most, whatever variant a search takes."""
-        others = (self.as_variant(cast(Variant, v)).calls_per_row() for v in self._variants(variants))
-        return max([self.calls_per_row(), *others])
+        others = (self.as_variant(cast(Variant, v)).cost() for v in self._variants(variants))
+        return max(cost.calls_per_row for cost in (self.cost(), *others))
 
     def search_space(self, *, variants: Sequence[str] = ()) -> list[Choice]:
         """Its variant, whether task and criteria stand in the prompt, and which of the criteria."""
@@ -219,9 +218,9 @@ class ActiveCritic(Judge):
         if not informed:
             return space
         when = {"variant": informed}
-        if self.use_task and known.description:
+        if self.options.use_task and known.description:
             space.append(Choice("use_task", (True, False), when))
-        if not self.use_criteria or not known.criteria:
+        if not self.options.use_criteria or not known.criteria:
             return space
         if "coarse" in informed:
             space.append(Choice("use_criteria", (True, False), {"variant": ("coarse",)}))
@@ -233,8 +232,8 @@ class ActiveCritic(Judge):
 
     def with_choices(self, made: Mapping[str, Any]) -> Self:
         """A copy with these choices. Where all criteria are left out one by one, the first of them stays."""
-        variant = made.get("variant", self.variant)
-        chosen = self.copy_for() if variant == self.variant else self.as_variant(variant)
+        variant = made.get("variant", self.options.variant)
+        chosen = self.with_() if variant == self.options.variant else self.as_variant(variant)
         chosen.choose(**{name: made[name] for name in ("use_task", "use_criteria") if name in made})
         known = chosen.knowledge
         kept = [c for i, c in enumerate(known.criteria, start=1) if made.get(f"criterion {i}", True)]
@@ -244,13 +243,13 @@ class ActiveCritic(Judge):
 
     def refiners(self) -> list[Refiner]:
         """The fit of the criteria's weights, for a fine judge without any."""
-        return [self._weigh_criteria] if self.variant == "fine" and self.combination is None else []
+        return [self._weigh_criteria] if self.options.variant == "fine" and self.combination is None else []
 
     def _weigh_criteria(self, rows: TrainingRows) -> Refinement:
         """Weights for the criteria, in OS-E's place or beside it."""
         names = list(dict.fromkeys(c.name for c in self.knowledge.criteria))
         scores = score_matrix([v.criteria for v in rows.verdicts], names, lambda criterion: criterion.score)
-        overall = self.combine == "os-e"
+        overall = self.options.combine == "os-e"
         plain = "OS-E" if overall else "the mean of the criteria"
         fit = rows.ridge_weights(scores, own=overall, parts="criteria", plain=plain)
         weights = dict(zip(names, fit.weights, strict=False))
@@ -267,6 +266,7 @@ class ActiveCritic(Judge):
         return Refinement("combination", np.array(percents, dtype=float), details, changed=changed)
 
     def fitted(self) -> dict[str, Any]:
+        """Return the combination of its scores; see `capabilities.Learns`."""
         if self.combination is None:
             return {}
         self.combine_by(self.combination)  # its criteria may have been changed since
@@ -274,8 +274,7 @@ class ActiveCritic(Judge):
         return {"combination": {"overall": round(float(self.combination.overall), 6), "criteria": weights}}
 
     def load_fitted(self, name: str, data: Any) -> None:
-        if name != "combination":
-            super().load_fitted(name, data)
+        """Take what `fitted` gave. Raises OptionError."""
         self.combine_by(Combination(**data))
 
     def facts(self) -> dict[str, str]:
@@ -290,12 +289,14 @@ class ActiveCritic(Judge):
         return any(predictor.layout.brief for predictor in self._steps())
 
     def set_brief(self, on: bool) -> None:
+        """Leave explanations out that come after the score, or ask for them again."""
         for predictor in self._steps():
             layout: OverallLayout | CriteriaLayout = predictor.layout
             if layout.explain == "after" and layout.brief != on:
                 predictor.layout = type(layout)(layout.explain, layout.reading, brief=on)
 
     def stops_early(self) -> bool:
+        """Return whether brief answers leave out what a demonstration would show."""
         return "after" in self._explains()
 
     def _steps(self) -> list[JudgePredict]:
@@ -309,52 +310,54 @@ class ActiveCritic(Judge):
             unknown = set(combination.criteria) - {c.name for c in self.knowledge.criteria}
             if unknown:
                 raise OptionError(f"there is a weight for {sorted(unknown)[0]!r}, which is not one of the criteria")
-            if self.variant != "fine" or (combination.overall and self.combine != "os-e"):
+            if self.options.variant != "fine" or (combination.overall and self.options.combine != "os-e"):
                 raise OptionError("weights need the fine variant, and a share of the overall score combine='os-e'")
         self.combination = combination
 
     def _asks_overall(self) -> bool:
         """Whether the fine variant takes its second step: for the score, or at least for the explanation."""
         unused = self.combination is not None and not self.combination.overall
-        return self.combine == "os-e" and not (unused and self.explain == "none")
+        return self.options.combine == "os-e" and not (unused and self.options.explain == "none")
 
-    def calls_per_row(self) -> int:
-        return 2 if self.variant == "fine" and self._asks_overall() else 1
+    def cost(self) -> Cost:
+        return Cost(2 if self.options.variant == "fine" and self._asks_overall() else 1)
 
-    def meet(self, aspect: str, items: Sequence[Item]) -> None:
-        self.choose(aspect=self.aspect or aspect)
+    def meet(self, aspect: str, items: Sequence[Item], lm: LanguageModel) -> None:
+        self.choose(aspect=self.options.aspect or aspect)
 
     async def prepare(self, lm: LanguageModel) -> None:
-        if self.variant == "fine" and not self.knowledge.criteria:
+        if self.options.variant == "fine" and not self.knowledge.criteria:
             raise OptionError("the fine variant needs criteria: compile it from labels, or give them with criteria=…")
         able = await lm.capabilities()
-        if "auto" in (self.variant, self.reading, self.explain):
+        if "auto" in (self.options.variant, self.options.reading, self.options.explain):
             self.settle(
                 explain=self._explains()[0],
-                reading=("expected" if able.logprobs else "said") if self.reading == "auto" else self.reading,
+                reading=("expected" if able.logprobs else "said")
+                if self.options.reading == "auto"
+                else self.options.reading,
             )
 
     def known(self) -> Known:
         """What the prompts say of the task, by variant and ablation."""
-        plain = self.variant == "vanilla"
+        plain = self.options.variant == "vanilla"
         return Known(
-            self.knowledge.description if self.use_task and not plain else "",
-            self.knowledge.criteria if self.use_criteria and not plain else (),
-            self.aspect,
+            self.knowledge.description if self.options.use_task and not plain else "",
+            self.knowledge.criteria if self.options.use_criteria and not plain else (),
+            self.options.aspect,
         )
 
-    async def ajudge(self, item: Item, lm: LanguageModel) -> Verdict:
+    async def judge(self, item: Item, lm: LanguageModel) -> Verdict:
         known = self.known()
         scores: Mapping[str, CriterionScore] = {}
         failed: CallError | None = None
-        if self.variant != "fine":
+        if self.options.variant != "fine":
             steps = [await self.overall_scorer.ascore(item, known, lm)]
         else:
             steps = [await self.criteria_scorer.ascore(item, known, lm)]
             scores = steps[0].read.values["criteria_scores"]
             if self._asks_overall():
                 shown = scores
-                if self.explain == "after":
+                if self.options.explain == "after":
                     # What is said after them all changes nothing, and a search leaves it out.
                     shown = {name: replace(score, explanation="") for name, score in scores.items()}
                 try:
@@ -373,10 +376,9 @@ class ActiveCritic(Judge):
         if failed is not None and failure is None:
             notes.append(f"there is no explanation, since the second step failed: {failed}")
         able = await lm.capabilities()
-        if self.reading == "expected" and not able.logprobs:
+        if self.options.reading == "expected" and not able.logprobs:
             notes.append("this model gives no log-probabilities; the judge was compiled with them")
         return Verdict(
-            score=math.nan,
             percent=percent,
             explanation=values.get("explanation", ""),
             criteria=scores,
@@ -389,7 +391,7 @@ class ActiveCritic(Judge):
 
     def prompts(self, item: Item) -> dict[str, list[Message]]:
         known = self.known()
-        if self.variant != "fine":
+        if self.options.variant != "fine":
             inputs = self.overall_scorer.inputs(item, known)
             return {"overall_scorer": self.overall_scorer.predict.messages(inputs)}
         inputs = self.criteria_scorer.inputs(item, known)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import dspy
 from pydantic import Field, StringConstraints, field_validator
@@ -17,7 +17,8 @@ from ...signatures.judging import ScoreCriteria, ScoreOverall
 from ...signatures.values import Criterion, CriterionScore, Item
 from ..models.lm import LanguageModel
 from ..prompting.layouts import CriteriaLayout, Explain, OverallLayout, Reading
-from ..prompting.predict import Answer, Evaluator, JudgePredict, answer_of, material
+from ..prompting.predict import Answer, Evaluator, JudgePredict, material
+from ..prompting.result import value_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class MultiCriteriaScorer(Evaluator):
 
     async def ascore(self, item: Item, known: Known, lm: LanguageModel) -> Answer:
         """Raises Unreadable or CallError."""
-        return cast(Answer, answer_of(await self.acall(**self.inputs(item, known), lm=lm)))
+        return value_of(await self.acall(**self.inputs(item, known), lm=lm), Answer)
 
     async def aforward(
         self, source: str = "", output: str = "", *, criteria: Sequence[Criterion] = (), **call: Any
@@ -71,7 +72,7 @@ class OverallScorer(Evaluator):
         self, item: Item, known: Known, lm: LanguageModel, scores: Mapping[str, CriterionScore] | None = None
     ) -> Answer:
         """Raises Unreadable or CallError."""
-        return cast(Answer, answer_of(await self.acall(**self.inputs(item, known, scores), lm=lm)))
+        return value_of(await self.acall(**self.inputs(item, known, scores), lm=lm), Answer)
 
     async def aforward(self, source: str = "", output: str = "", **call: Any) -> dspy.Prediction:
         """`score` in [0, 100] and `explanation`. call: context, reference, task, criteria, aspect, criteria_scores (as

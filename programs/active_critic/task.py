@@ -18,7 +18,8 @@ from ...tables import shortened
 from ..models.lm import LanguageModel
 from ..prompting.answers import Drawn
 from ..prompting.layouts import CriteriaListLayout, Laid, TextLayout, block
-from ..prompting.predict import Evaluator, JudgePredict, called, carrying
+from ..prompting.predict import Evaluator, JudgePredict, called
+from ..prompting.result import Result
 
 FEWEST, MOST = 4, 10
 
@@ -143,12 +144,11 @@ class TaskInference(Evaluator):
             run.notes.append(f"the model cited comments that do not exist ({run.made_up}); they are left out")
         if len(criteria) < FEWEST:
             run.notes.append(f"only {len(criteria)} criteria were inferred; {FEWEST} to {MOST} were asked for")
-        made = dspy.Prediction(description=description, criteria=list(criteria), notes=list(run.notes))
         sources = {c.name: run.drawn_from(c) for c in drawn if run.comments}
         result = Inference(
             description, tuple(criteria), run.batches, run.complete, tuple(run.notes), run.usage, sources
         )
-        return carrying(made, result)
+        return Result(result, description=description, criteria=list(criteria), notes=list(run.notes))
 
     def _comments(self, batch: Sequence[Labelled]) -> list[Comment]:
         most = self.text_limit // 4

@@ -13,28 +13,22 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from hashlib import sha256
-from typing import Any, ClassVar, NamedTuple, TypeVar, cast
+from typing import ClassVar, NamedTuple, TypeVar, cast
 
 from ...errors import CallError
 from ...parts import option
 from ...signatures.values import Item, Usage, Verdict
-from ..comparing.comparison import ComparingJudge, Comparison, settled
-from ..models import engine
+from ..comparing.comparison import Comparing, Comparison, settled
+from ..method import Cost
 from ..models.lm import LanguageModel
 from ..models.transport import Message
-from ..progress import counting
-from ..prompting.suspicion import guarded
-from ..registry import judges
+from ..registry import methods
 
 T = TypeVar("T")
 #: Outputs of a document that estimates of calls are made for: no row knows how many others its document has.
 USUAL_OUTPUTS = 16
-ALONE = (
-    "PairS ranks several outputs of a document against each other and gives no score to a single one; "
-    "use score_many(rows), or a file"
-)
 NO_OTHERS = "PairS needs at least two different outputs of the same document (the same source text, or group)"
 
 #: (a, b) -> the probability that output a is better than output b. May raise CallError.
@@ -154,8 +148,8 @@ class _Ranking:
         self.raw[output] = (*self.raw.get(output, ()), *raw)
 
 
-@judges.register
-class PairS(ComparingJudge):
+@methods.register
+class PairS(Comparing):
     """Ranks the outputs of each document by comparing them with each other: a judge of sets, not of single outputs.
     Options: `judgesmith list methods pairs`.
 
@@ -174,9 +168,8 @@ class PairS(ComparingJudge):
         "Aligning with Human Judgement: The Role of Pairwise Preference in Large Language Model Evaluators (Liu et al. "
         "2024)"
     )
-    whole_documents: ClassVar[bool] = True
 
-    class Options(ComparingJudge.Options):
+    class Options(Comparing.Options):
         beam: int = option(8, "Orders kept open in a merge; 1 is greedy (PairS-greedy).", ge=1, le=1000)
         margin: float = option(
             0.1,
@@ -186,68 +179,23 @@ class PairS(ComparingJudge):
             le=0.5,
         )
 
-    def calls_per_row(self) -> int:
+    options: Options
+
+    def cost(self) -> Cost:
         """An upper bound for documents of up to 16 outputs: a greedy merge sort of m outputs makes at most m·⌈log₂ m⌉
         comparisons, and no beam more than there are pairs, m·(m − 1)/2. Larger documents may need more a row."""
         m = USUAL_OUTPUTS
         greedy, all_pairs = math.ceil(math.log2(m)), math.ceil((m - 1) / 2)
-        return (greedy if self.beam == 1 or self.margin == 0 else all_pairs) * self.calls_a_comparison()
+        comparisons = greedy if self.options.beam == 1 or self.options.margin == 0 else all_pairs
+        return Cost(comparisons * self.calls_a_comparison())
 
     def no_bootstrap(self) -> str:
         return "a rank among the outputs of a document is not an answer to a comparison; labelled rows are shown"
 
     # -- judging
 
-    async def ajudge(self, item: Item, lm: LanguageModel) -> Verdict:
-        return Verdict.failed(ALONE)
-
-    async def judged(self, item: Item, lm: LanguageModel | None, *, explain: bool = False) -> Verdict:
-        return Verdict.failed(ALONE)  # no model is looked up for that
-
-    def score_many(
-        self,
-        rows: Iterable[Any],
-        *,
-        concurrency: int | None = None,
-        progress: bool | Callable[[int], None] | None = None,
-    ) -> Iterator[Verdict]:
-        """Rank the outputs of each document among `rows`; verdicts come in the order of the rows.
-
-        Rows of one document have the same source and context; rows without either have the same `group` (`doc_id` where
-        there is none). All rows are read, and their texts held, before the first comparison. concurrency: comparisons
-        under way at once; default what the model takes. progress: as for every judge.
-        """
-        lm = self.lm
-        engine.run(self.prepare(lm))
-        items: list[Item] = []
-        suspicious: list[str | None] = []
-        documents: dict[tuple[str, ...], list[int]] = {}
-        for place, row in enumerate(rows):
-            item = Item.of(row)
-            documents.setdefault(_document(row, item, place), []).append(place)
-            item, said = guarded(item)
-            items.append(item)
-            suspicious.append(None if said is None else f"{said}; judged without")
-        in_flight = concurrency or (1 if lm.embedded else lm.concurrency)
-        slots = asyncio.Semaphore(in_flight)
-
-        async def ranked(places: list[int]) -> list[Verdict]:
-            return await self._ranked([items[place] for place in places], lm, slots)
-
-        judged: dict[int, Verdict] = {}
-        following = 0
-        rankings = engine.ordered_map(ranked, documents.values(), in_flight=in_flight)
-        with counting(progress, "judging", items) as finished:
-            for places, verdicts in zip(documents.values(), rankings, strict=True):
-                for place, verdict in zip(places, verdicts, strict=True):
-                    judged[place] = verdict.model_copy(update={"suspicious": suspicious[place]})
-                while following in judged:
-                    yield judged.pop(following)
-                    following += 1
-                    finished(following)
-
-    async def _ranked(self, items: Sequence[Item], lm: LanguageModel, slots: asyncio.Semaphore) -> list[Verdict]:
-        """Verdicts on the outputs of one document."""
+    async def rank(self, items: Sequence[Item], lm: LanguageModel, slots: asyncio.Semaphore) -> list[Verdict]:
+        """Return verdicts on the outputs of one document; see `capabilities.RanksDocuments`."""
         first: dict[str, int] = {}  # a text's first row
         for i, item in enumerate(items):
             if item.output.strip():
@@ -261,7 +209,7 @@ class PairS(ComparingJudge):
             async with slots:
                 return await self.acompare(asked[a], texts[b], lm)
 
-        ranking = _Ranking(compare, self.beam, self.margin)
+        ranking = _Ranking(compare, self.options.beam, self.options.margin)
         order = await ranking.order(range(len(texts)))
         made = dict(zip(texts, self._verdicts(ranking, order, len(texts)), strict=True))
         empty = Verdict.failed("the output is empty")
@@ -285,14 +233,13 @@ class PairS(ComparingJudge):
                 place = order.index(output)
                 own = [compared for (first, _), compared in ranking.compared.items() if first == output]
                 verdict = Verdict(
-                    score=math.nan,
                     percent=100.0 * place / (len(order) - 1),
                     repaired=any(compared.repaired for compared in own),
                     notes=(f"rank {len(order) - place} of {len(order)}", *cautions),
                     usage=usage,
                     raw=raw,
                 )
-                verdicts.append(self.decided(verdict))
+                verdicts.append(verdict)
                 continue
             verdicts.append(Verdict.failed(reason, usage=usage, raw=raw))
         return verdicts
@@ -315,13 +262,3 @@ class PairS(ComparingJudge):
     def prompts(self, item: Item) -> dict[str, list[Message]]:
         prompt = self.comparison_prompt(item, "(another output of the same document)")
         return {"comparer (once a comparison)": prompt}
-
-
-def _document(row: Any, item: Item, place: int) -> tuple[str, ...]:
-    """What outputs have in common that may be ranked against each other. The texts come first: a group may hold several
-    documents, and a comparison's prompt shows one."""
-    if item.source.strip() or (item.context or "").strip():
-        return "texts", item.source, item.context or ""
-    named = row.get("doc_id") if isinstance(row, Mapping) else getattr(row, "doc_id", None)
-    name = item.group or (str(named) if isinstance(named, str | int) else "")
-    return ("name", name) if name else ("row", str(place))

@@ -27,15 +27,15 @@ from ...likeness import same_output
 from ...parts import Options, option
 from ...signatures.judging import CompareOutputs
 from ...signatures.values import Item, Usage, Verdict
-from ..aspects import Aspect
 from ..models import row_context
 from ..models.lm import Capabilities, LanguageModel, Sampling
 from ..models.transport import Message, Reply, Request
-from ..one_aspect import OneAspectJudge
+from ..one_aspect import OneAspect
 from ..prompting.answers import token_at
 from ..prompting.forms import Form, choice
 from ..prompting.layouts import Layout, Read, block
-from ..prompting.predict import Answer, Call, Evaluator, JudgePredict, Unreadable, answer_of, called, carrying
+from ..prompting.predict import Answer, Call, Evaluator, JudgePredict, Unreadable, called
+from ..prompting.result import Result, value_of
 
 T = TypeVar("T")
 Question = Literal["better-worse", "yes-no", "yes-no-first"]
@@ -359,8 +359,7 @@ class PairwiseComparer(Evaluator):
         """How `item.output` compares with `other`. known: task, aspect and name. Raises CallError where no answer could
         be read."""
         texts = {"source": item.source, "output": item.output, "other": other, "context": item.context}
-        compared: Comparison = answer_of(await self.acall(**texts, **known, lm=lm))
-        return compared
+        return value_of(await self.acall(**texts, **known, lm=lm), Comparison)
 
     async def aforward(
         self,
@@ -388,7 +387,7 @@ class PairwiseComparer(Evaluator):
                 asked.append(answer)
         compared = _mean(asked, len({answer.word for answer in asked}) > 1) if len(asked) > 1 else asked[0]
         shown = {field: getattr(compared, field) for field in ("better", "worse", "similar", "word", "notes")}
-        return carrying(dspy.Prediction(**shown), compared)
+        return Result(compared, **shown)
 
     async def _asked(self, inputs: Mapping[str, Any], lm: LanguageModel) -> Comparison:
         if not self.samples:
@@ -433,10 +432,10 @@ class PairwiseComparer(Evaluator):
         return replace(odds, better=better, worse=worse, similar=similar, answers=self.counted)
 
 
-class ComparingJudge(OneAspectJudge):
-    """Base of the judges that compare outputs."""
+class Comparing(OneAspect):
+    """Base of the methods that compare outputs."""
 
-    class Options(Drawing, OneAspectJudge.Options):
+    class Options(Drawing, OneAspect.Options):
         reading: Drawn = option(  # type: ignore[assignment]  # a wider choice than the others have
             "auto",
             "The probabilities of the answer; samples: answers that are drawn; drawn: as many, drawn from one call's "
@@ -455,13 +454,17 @@ class ComparingJudge(OneAspectJudge):
             "place.",
         )
 
-    def __init__(self, aspect: str | Aspect = "overall", **given: Any) -> None:
-        super().__init__(aspect, **given)
-        self.comparer = PairwiseComparer(self.form, order=self.order, temperature=self.temperature, trial=self.trial)
+    options: Options
+
+    def build(self) -> None:
+        o = self.options
+        self.comparer = PairwiseComparer(o.form, order=o.order, temperature=o.temperature, trial=o.trial)
 
     def calls_a_comparison(self) -> int:
         """Calls that one comparison takes: answers drawn, times orders."""
-        return (self.samples if self.reading == "samples" else 1) * (2 if self.order == "both" else 1)
+        return (self.options.samples if self.options.reading == "samples" else 1) * (
+            2 if self.options.order == "both" else 1
+        )
 
     def taught(self) -> list[JudgePredict]:
         return [self.comparer.predict]
@@ -471,13 +474,17 @@ class ComparingJudge(OneAspectJudge):
         return super().demonstration(item, None)
 
     async def prepare(self, lm: LanguageModel) -> None:
-        self.choose(reading=await self.comparer.prepare(lm, self.reading, self.samples))
+        o = self.options
+        reading = await self.comparer.prepare(lm, o.reading, o.samples)
+        if reading != o.reading:
+            self.choose(reading=reading)  # makes a comparer
+            await self.comparer.prepare(lm, reading, o.samples)
 
     def known(self) -> dict[str, Any]:
         """Task and aspect for the prompt. `knowledge` may have been changed since this judge was made."""
         definition = self.knowledge.criteria[0].definition if self.knowledge.criteria else ""
-        described = f"{self.aspect}: {definition}" if definition else self.aspect
-        return {"task": self.knowledge.description, "aspect": described, "name": self.aspect}
+        described = f"{self.options.aspect}: {definition}" if definition else self.options.aspect
+        return {"task": self.knowledge.description, "aspect": described, "name": self.options.aspect}
 
     async def acompare(self, item: Item, other: str, lm: LanguageModel) -> Comparison:
         """How the item's output compares with another one. Raises CallError."""
@@ -493,13 +500,13 @@ class ComparingJudge(OneAspectJudge):
             )
         counted = self.comparer.counted
         if number := counted or self.comparer.samples:
-            lacks = self.reading != "samples" and not counted
+            lacks = self.options.reading != "samples" and not counted
             why = "; the judge was made for log-probabilities, which this model lacks" if lacks else ""
             notes.append(
                 f"{'' if counted else 'not '}from log-probabilities: {number} answers drawn a comparison at "
-                f"temperature {self.temperature:g}{why}"
+                f"temperature {self.options.temperature:g}{why}"
             )
-        if self.order == "both":
+        if self.options.order == "both":
             flips = sum(bool(c.flipped) for c in made)
             notes.append(f"the two orders disagreed in {flips} of {len(made)} comparisons")
         return notes + list(dict.fromkeys(note for c in made for note in c.notes))

@@ -22,11 +22,12 @@ from ...parts import option, plugin
 from ...signatures.values import Details, Item, Usage, Verdict
 from ...tables import shortened
 from ..aspects import Aspect, Task
+from ..method import Cost
 from ..models.lm import Connection, LanguageModel, language_model
 from ..models.transport import Message
 from ..prompting.predict import Unreadable
-from ..registry import judges
-from .comparison import ComparingJudge, Comparison, settled
+from ..registry import methods
+from .comparison import Comparing, Comparison, settled
 from .references import ReferenceStore, reference_key, reference_store
 from .synthesis import FAMILIES, FEWEST, MOST, ReferenceSet, ReferenceWriter, Target, length_guide
 
@@ -80,9 +81,9 @@ class Vectors(Details):
         return cls(tuple(compared), better, worse, tuple(c.flipped for c in compared.values() if c.flipped is not None))
 
 
-@judges.register
-class PairwiseDirectScorer(ComparingJudge):
-    """A judge that needs no labels: it compares an output with references of known quality that a model wrote.
+@methods.register
+class PairwiseDirectScorer(Comparing):
+    """A method that needs no labels: it compares an output with references of known quality that a model wrote.
     Options: `judgesmith list methods pairwise-direct`.
 
     writer: the model that writes references, or its name. references: the store; default the one that all judges of
@@ -97,7 +98,7 @@ class PairwiseDirectScorer(ComparingJudge):
     paper: ClassVar[str] = "Direct-Scoring NLG Evaluators Can Use Pairwise Comparisons Too"
     aliases: ClassVar[tuple[str, ...]] = ("pairwise",)
 
-    class Options(ComparingJudge.Options):
+    class Options(Comparing.Options):
         low: str = option("", "What the worst output is like, as a clause; empty takes the library's.")
         high: str = option("", "What the best output is like, as a clause; empty takes the library's.")
         family: str = option(
@@ -132,6 +133,8 @@ class PairwiseDirectScorer(ComparingJudge):
                 )
             return name
 
+    options: Options
+
     def __init__(
         self,
         aspect: str | Aspect = "overall",
@@ -144,6 +147,9 @@ class PairwiseDirectScorer(ComparingJudge):
         self._writer = None if isinstance(writer, str) else writer
         self._store = references
         self._connection: Connection | None = None
+
+    def build(self) -> None:
+        super().build()
         self.writer = ReferenceWriter()
 
     @classmethod
@@ -153,22 +159,21 @@ class PairwiseDirectScorer(ComparingJudge):
     @property
     def writer_name(self) -> str:
         """The model that writes references; "" where that is the judge's own."""
-        return str(self.chosen.writer)  # type: ignore[attr-defined]  # the step has the option's name
+        return self.options.writer
 
-    def calls_per_row(self) -> int:
-        """Comparisons. A document that is new costs `levels` writings beside them, once."""
-        return int(self.levels) * self.calls_a_comparison()
+    def cost(self) -> Cost:
+        """Return the comparisons of a row, and the writings of a document that is new."""
+        return Cost(self.options.levels * self.calls_a_comparison(), self.target().levels)
 
-    def calls_per_document(self) -> int:
-        return self.target().levels
-
-    def meet(self, aspect: str, items: Sequence[Item]) -> None:
-        self.choose(words=self.words or length_guide([item.output for item in items]))
+    def meet(self, aspect: str, items: Sequence[Item], lm: LanguageModel) -> None:
+        self.choose(words=self.options.words or length_guide([item.output for item in items]))
 
     def models(self) -> tuple[str, ...]:
+        """Return the name of the model that writes references, where that is another one."""
         return (self.writer_name,) if self.writer_name else ()
 
     def connect(self, connection: Connection | None) -> None:
+        """Take the way to reach the writer."""
         self._connection = connection
 
     # -- references
@@ -185,14 +190,14 @@ class PairwiseDirectScorer(ComparingJudge):
         this judge was made."""
         criteria = self.knowledge.criteria
         return Target(
-            self.family,
+            self.options.family,
             self.knowledge.description,
-            self.aspect,
+            self.options.aspect,
             criteria[0].definition if criteria else "",
-            self.low,
-            self.high,
-            self.words,
-            self.levels if self.grading == "written" else 1,
+            self.options.low,
+            self.options.high,
+            self.options.words,
+            self.options.levels if self.options.grading == "written" else 1,
         )
 
     def _writing_model(self, lm: LanguageModel) -> LanguageModel:
@@ -205,56 +210,60 @@ class PairwiseDirectScorer(ComparingJudge):
 
     async def areferences(self, item: Item, lm: LanguageModel) -> tuple[ReferenceSet, Usage]:
         """The references of an item: its document's, written if they are not there, or a ladder. Raises CallError."""
-        return await (self._written if self.grading == "written" else self._ladder)(item, lm)
+        return await (self._written if self.options.grading == "written" else self._ladder)(item, lm)
 
     async def _written(self, item: Item, lm: LanguageModel) -> tuple[ReferenceSet, Usage]:
         model = self._writing_model(lm)
         prompt = self.target().fingerprint(self.writer.predict.signature.instructions)
-        key = reference_key(item, self.aspect, prompt, self.target().levels, model.name)
+        key = reference_key(item, self.options.aspect, prompt, self.target().levels, model.name)
         return await self.store.get_or_write(key, lambda: self.writer.awrite(item, self.target(), model))
 
     async def _ladder(self, item: Item, lm: LanguageModel) -> tuple[ReferenceSet, Usage]:
         """Perturbed copies of the best output at hand: the row's reference, else a text written once a document. Of the
         judged output, or nearly it, they are where nothing else is there, and then without the unperturbed one."""
         usage, why = Usage(), "what was written is the judged one, or too short"
+        levels = self.options.levels
         copies = self._copies(item.reference or "", item)
-        if self.levels not in copies:
+        if levels not in copies:
             try:
                 written, usage = await self._written(item, lm)
                 copies = self._copies(written.outputs[1], item)
             except Unreadable as error:
                 usage, why = error.usage, str(error)
-        if self.levels in copies:
-            return ReferenceSet(self.levels, copies, {}), usage
+        if levels in copies:
+            return ReferenceSet(levels, copies, {}), usage
         if not (copies := self._copies(item.output, item)):
-            raise Unreadable(f"every text at hand is too short for {self.levels} degrees of perturbation", (), usage)
-        return ReferenceSet(self.levels, copies, {self.levels: f"no other output is at hand: {why}"}), usage
+            raise Unreadable(
+                f"every text at hand is too short for {self.options.levels} degrees of perturbation", (), usage
+            )
+        return ReferenceSet(
+            self.options.levels, copies, {self.options.levels: f"no other output is at hand: {why}"}
+        ), usage
 
     def _copies(self, text: str, judged: Item) -> dict[int, str]:
         """Perturbed copies of a text by level, none of one too short; of the judged output all but the unperturbed."""
-        made = plugin("ladders", self.grading)
+        made = plugin("ladders", self.options.grading)
         try:
-            copies = dict(enumerate(made(text, self.levels, seed=self.trial), start=1))
+            copies = dict(enumerate(made(text, self.options.levels, seed=self.options.trial), start=1))
         except JudgesmithError:
             return {}
         if same_row(judged.source, text, judged.source, judged.output):
-            del copies[self.levels]
+            del copies[self.options.levels]
         return copies
 
     # -- judging
 
-    async def ajudge(self, item: Item, lm: LanguageModel) -> Verdict:
+    async def judge(self, item: Item, lm: LanguageModel) -> Verdict:
         references, usage = await self.areferences(item, lm)
         compared, failures = await self._compared(item, references, lm)
         usage = sum((getattr(c, "usage", Usage()) for c in (*compared.values(), *failures.values())), usage)
         raw = tuple(text for c in compared.values() for text in c.raw)
-        percent = level_percent({level: c.better - c.worse for level, c in compared.items()}, self.levels)
+        percent = level_percent({level: c.better - c.worse for level, c in compared.items()}, self.options.levels)
         if math.isnan(percent):
             reasons = "; ".join(dict.fromkeys(str(e) for e in failures.values())) or "no references"
-            made = f"only {len(compared)} of {self.levels} comparisons could be made: {reasons}"
+            made = f"only {len(compared)} of {self.options.levels} comparisons could be made: {reasons}"
             return Verdict.failed(made, usage=usage, raw=raw)
         return Verdict(
-            score=math.nan,
             percent=percent,
             explanation=in_words(compared, references),
             repaired=any(c.repaired for c in compared.values()),
@@ -286,7 +295,7 @@ class PairwiseDirectScorer(ComparingJudge):
     ) -> list[str]:
         notes = [f"level {n} has no reference: {why}" for n, why in references.left_out.items()]
         notes += [f"the comparison with level {n} failed: {error}" for n, error in failures.items()]
-        if len(compared) < self.levels:
+        if len(compared) < self.options.levels:
             kept = ", ".join(map(str, compared))
             notes.append(f"the score rests on levels {kept}, which keep their weights; its range is theirs alone")
         notes += self.cautions(compared.values())

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 import dspy
 
@@ -26,7 +26,8 @@ from ..models.lm import LanguageModel
 from ..models.transport import Reply
 from ..prompting import answers
 from ..prompting.layouts import Layout, Read, block
-from ..prompting.predict import Evaluator, JudgePredict, Unreadable, answer_of, called, carrying
+from ..prompting.predict import Evaluator, JudgePredict, Unreadable, called
+from ..prompting.result import Result, value_of
 from .comparison import sampled
 
 #: Raise it with any change of the prompts here: references of another version are written again.
@@ -170,6 +171,13 @@ class WritingLayout(Layout):
         return Read({"output": text})
 
 
+class Written(NamedTuple):
+    """The references of a document, and what writing them cost."""
+
+    references: ReferenceSet
+    usage: Usage
+
+
 class ReferenceWriter(Evaluator):
     """Writes the graded outputs of a document."""
 
@@ -188,12 +196,11 @@ class ReferenceWriter(Evaluator):
             **more,
         }
 
-    async def awrite(self, item: Item, target: Target, lm: LanguageModel) -> tuple[ReferenceSet, Usage]:
+    async def awrite(self, item: Item, target: Target, lm: LanguageModel) -> Written:
         """All levels of one document, with what that cost. Raises Unreadable, with `usage`, where the worst or the best
         could not be written: nothing lies between one text."""
         texts = {"source": item.source, "context": item.context, "group": item.group}
-        written: tuple[ReferenceSet, Usage] = answer_of(await self.acall(**texts, target=target, lm=lm))
-        return written
+        return value_of(await self.acall(**texts, target=target, lm=lm), Written)
 
     async def aforward(
         self,
@@ -223,8 +230,8 @@ class ReferenceWriter(Evaluator):
             else:
                 left_out[level] = fault
         outputs, left_out = dict(sorted(outputs.items())), dict(sorted(left_out.items()))
-        written = ReferenceSet(target.levels, outputs, left_out), usage
-        return carrying(dspy.Prediction(outputs=outputs, left_out=left_out), written)
+        written = Written(ReferenceSet(target.levels, outputs, left_out), usage)
+        return Result(written, outputs=outputs, left_out=left_out)
 
     async def _written(
         self,

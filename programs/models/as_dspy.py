@@ -7,7 +7,7 @@ from __future__ import annotations
 import datetime
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import dspy
 from dspy.clients.base_lm import record_history
@@ -16,9 +16,6 @@ from dspy.utils.callback import with_callbacks
 
 from ...signatures.values import Usage
 from .transport import Message, Reply, Request
-
-if TYPE_CHECKING:
-    from .lm import LanguageModel
 
 #: Tokens that an answer to a stock DSPy module has at most, by default.
 TOKENS = 1000
@@ -55,7 +52,37 @@ def listeners(instance: Any) -> bool:
     return bool(dspy.settings.get("callbacks") or getattr(instance, "callbacks", None))
 
 
-class Quiet(dspy.Module):  # type: ignore[misc]
+def heard(module: Any) -> bool:
+    """Whether anybody can see the calls of a module: by callbacks, tracked usage or a history."""
+    settings = dspy.settings
+    return not settings.disable_history or settings.track_usage or listeners(module)
+
+
+if TYPE_CHECKING:
+
+    class Module:
+        """What is used of `dspy.Module`, which has no types: without them every attribute would pass."""
+
+        callbacks: list[Any]
+        history: list[Any]
+        candidate_programs: list[Any]
+        _compiled: bool
+
+        def __call__(self, *args: Any, **named: Any) -> dspy.Prediction: ...
+        async def acall(self, *args: Any, **named: Any) -> dspy.Prediction: ...
+        async def aforward(self, *args: Any, **named: Any) -> dspy.Prediction: ...
+        def predictors(self) -> list[Any]: ...
+        def named_predictors(self) -> list[tuple[str, Any]]: ...
+        def named_parameters(self) -> list[tuple[str, Any]]: ...
+        def deepcopy(self) -> Self: ...
+        def reset_copy(self) -> Self: ...
+        def dump_state(self, json_mode: bool = True) -> dict[str, Any]: ...
+        def load_state(self, state: Mapping[str, Any], *, allow_unsafe_lm_state: bool = False) -> Any: ...
+else:
+    Module = dspy.Module
+
+
+class Quiet(Module):
     """A module whose `acall` is DSPy's where anybody can see the call, by callbacks, tracked usage or a history, and
     `aforward` itself where nobody can: rows that are judged by the thousand switch `dspy.settings.disable_history` on.
 
@@ -67,8 +94,7 @@ class Quiet(dspy.Module):  # type: ignore[misc]
 
     async def acall(self, *args: Any, **named: Any) -> dspy.Prediction:
         """DSPy's asynchronous call, without its bookkeeping where nobody can see it."""
-        settings = dspy.settings
-        if not settings.disable_history or settings.track_usage or listeners(self):
+        if heard(self):
             return await super().acall(*args, **named)
         return await self.aforward(*args, **named)
 
@@ -81,8 +107,14 @@ class Quiet(dspy.Module):  # type: ignore[misc]
         return list(super(Quiet, bare).named_parameters())
 
 
+class Named(Protocol):
+    """A model by the name that histories show."""
+
+    name: str
+
+
 async def shown(
-    model: LanguageModel, request: Request, call: Callable[[], Awaitable[tuple[Reply, Usage, float | None]]]
+    model: Named, request: Request, call: Callable[[], Awaitable[tuple[Reply, Usage, float | None]]]
 ) -> tuple[Reply, Usage, float | None]:
     """`call()`, seen by DSPy's callbacks and usage tracker and kept in the histories of the model and of the modules
     that called it. Its third value is the price."""

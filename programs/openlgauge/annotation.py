@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Unpack, cast
+from typing import Any, Literal, Unpack
 
 import dspy
 
@@ -20,7 +20,8 @@ from ..models.transport import Reply
 from ..prompting.answers import share_of_words
 from ..prompting.forms import Blocks, Form, Line, choice, number
 from ..prompting.layouts import DIGITS, Layout, Read, Reading
-from ..prompting.predict import Answer, Call, Evaluator, JudgePredict, answer_of, material
+from ..prompting.predict import Answer, Call, Evaluator, JudgePredict, material
+from ..prompting.result import value_of
 from .reading import LABELS, MOST, SEVERITIES, Annotation, FoundError, annotation_form, read_annotation
 
 #: Errors that a grammar allows unless told otherwise: the small models that need one go on and on where they may.
@@ -237,7 +238,7 @@ class Annotator(Evaluator):
 
     async def annotate(self, item: Item, focus: Focus, lm: LanguageModel) -> Answer:
         """Raises Unreadable or CallError."""
-        return cast(Answer, answer_of(await self.acall(**material(item), focus=focus, lm=lm)))
+        return value_of(await self.acall(**material(item), focus=focus, lm=lm), Answer)
 
     async def aforward(
         self,
@@ -274,7 +275,7 @@ class Supervisor(Evaluator):
 
     async def merge(self, output: str, reported: Mapping[str, Sequence[ErrorSpan]], lm: LanguageModel) -> Answer:
         """`merged` of the answer are FoundErrors, not grounded yet. Raises Unreadable or CallError."""
-        return cast(Answer, answer_of(await self.acall(output, reported, lm=lm)))
+        return value_of(await self.acall(output, reported, lm=lm), Answer)
 
     async def aforward(
         self, output: str, reported: Mapping[str, Sequence[ErrorSpan]], **call: Unpack[Call]

@@ -12,14 +12,13 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from rapidfuzz import fuzz
 
 from ...signatures.values import ErrorSpan
-
-if TYPE_CHECKING:
-    from .reading import FoundError
+from .quotes import QUOTED
+from .reading import FoundError
 
 #: The similarity (0–100, share of common characters in order) from which changed words of 12 letters or more count as
 #: found: the lowest at which 98.5 % of what is found is right (on spans of people: results/openlgauge.md).
@@ -32,8 +31,6 @@ LEAST = 4
 GAP = 300
 _CHUNK = 64  # rapidfuzz compares this many characters in one machine word; longer words are found by their ends
 _EDGES = 4  # word boundaries that are tried on both sides of a rough place
-#: Words in quotes. No pair may hold its own opening mark, so that looking stays linear.
-QUOTED = re.compile(r'"([^"\n]+)"|“([^“”\n]+)”|„([^„“”\n]+)[“”]|«([^«»\n]+)»|「([^「」\n]+)」|`([^`\n]+)`')
 _ELLIPSIS = re.compile(r"\[?(?:…|\.{3})\]?")
 #: Letters of scripts that put spaces between words; Thai, Lao, Burmese, Khmer, Chinese and Japanese are cut anywhere.
 _LETTER = re.compile(

@@ -20,15 +20,15 @@ from ...errors import CallError, OptionError
 from ...parts import option
 from ...signatures.values import CriterionScore, ErrorSpan, Item, Opinion, Usage, Verdict
 from ..aspects import Aspect, Task
-from ..judge import Judge
+from ..method import Cost
 from ..models.lm import Connection, LanguageModel, Sampling, language_model
 from ..models.names import ListedName
 from ..models.transport import Message
-from ..one_aspect import OneAspectJudge
+from ..one_aspect import OneAspect
 from ..prompting.layouts import Read, Reading
 from ..prompting.predict import Answer, JudgePredict
 from ..refining import Refinement, Refiner, TrainingRows, score_matrix, weighted_mean
-from ..registry import judges
+from ..registry import methods
 from .annotation import (
     FORCED_MOST,
     AnnotationLayout,
@@ -90,9 +90,9 @@ def _members(given: Sequence[Member | str]) -> tuple[Member, ...]:
     return members
 
 
-@judges.register
-class OpeNLGauge(OneAspectJudge):
-    """A judge that marks errors, with one annotator or several. Options: `judgesmith list methods openlgauge`.
+@methods.register
+class OpeNLGauge(OneAspect):
+    """A method that marks errors, with one annotator or several. Options: `judgesmith list methods openlgauge`.
 
     task: what the system was asked to do; the library's where not given. Where several annotators are heard, the
     supervisor merges their errors; those of a single annotator are merged by overlap and similarity.
@@ -104,7 +104,7 @@ class OpeNLGauge(OneAspectJudge):
     about: ClassVar[str] = "marks error spans with explanations and severities, by one annotator or several"
     paper: ClassVar[str] = "OpeNLGauge: An Explainable Metric for NLG Evaluation with Open-Weights LLMs"
 
-    class Options(OneAspectJudge.Options):
+    class Options(OneAspect.Options):
         low: str = option("", "What the lowest label says of an output, as a clause; empty takes the library's.")
         high: str = option("", "What the highest label says of an output, as a clause; empty takes the library's.")
         leave_aside: str = option("", "What is not to be considered; empty takes the library's.")
@@ -137,7 +137,10 @@ class OpeNLGauge(OneAspectJudge):
             "supervisor (its score counts).",
         )
 
-    class Fitted(Judge.Fitted):
+    options: Options
+    fitted_always: ClassVar[bool] = False
+
+    class Fitted(parts.Options):
         ensemble: Annotated[list[SavedMember], Field(max_length=64)] | None = option(
             None, "The annotators with their weights."
         )
@@ -147,8 +150,10 @@ class OpeNLGauge(OneAspectJudge):
         self._connection: Connection | None = None
         self._open: dict[str, LanguageModel] = {}
         self._brief = False
-        self.annotator = Annotator(self._layout("said"))
-        self.supervisor = Supervisor(MergeLayout(forced_most=self.forced_most))
+
+    def build(self) -> None:
+        self.annotator = Annotator(self._layout("expected" if self.options.reading == "expected" else "said"))
+        self.supervisor = Supervisor(MergeLayout(forced_most=self.options.forced_most))
 
     @classmethod
     def told(cls, known: Aspect, task: Task | None) -> dict[str, str]:
@@ -162,25 +167,26 @@ class OpeNLGauge(OneAspectJudge):
         return f"{task.description} " + " ".join(f"The {tag} is the {name}." for tag, name in named.items() if name)
 
     def _layout(self, reading: Reading) -> AnnotationLayout:
+        o = self.options
         return AnnotationLayout(
-            reading, overall=self.overall, severity=self.severity, rules=self.rules, forced_most=self.forced_most
+            reading, overall=o.overall, severity=o.severity, rules=o.rules, forced_most=o.forced_most
         )
 
-    def options(self) -> dict[str, Any]:
+    def saved_options(self) -> dict[str, Any]:
         """Without the annotators, which stand with what was fitted."""
-        return {name: value for name, value in super().options().items() if name != "annotators"}
+        return {name: value for name, value in super().saved_options().items() if name != "annotators"}
 
     def refiners(self) -> list[Refiner]:
         """The fit of the annotators' weights, where there are several."""
-        return [self._weigh_annotators] if len(self.annotators) > 1 else []
+        return [self._weigh_annotators] if len(self.options.annotators) > 1 else []
 
     def _weigh_annotators(self, rows: TrainingRows) -> Refinement:
-        names = [member.name for member in self.annotators]
+        names = [member.name for member in self.options.annotators]
         opinions = score_matrix([v.opinions for v in rows.verdicts], names, lambda opinion: opinion.percent)
         fit = rows.ridge_weights(opinions, own=False, parts="annotators", plain="equal weights")
         if fit.reason is not None:
             return Refinement("ensemble", rows.percents, fit.to_dict(), fit.reason)
-        weighed = [replace(m, weight=round(w, 6)) for m, w in zip(self.annotators, fit.weights, strict=True)]
+        weighed = [replace(m, weight=round(w, 6)) for m, w in zip(self.options.annotators, fit.weights, strict=True)]
         self.choose(annotators=weighed)
         text = ", ".join(f"{name} {w:.2f}" for name, w in zip(names, fit.weights, strict=True))
         changed = (
@@ -190,23 +196,25 @@ class OpeNLGauge(OneAspectJudge):
         return Refinement("ensemble", weighted_mean(opinions, fit.weights), fit.to_dict(), changed=changed)
 
     def fitted(self) -> dict[str, Any]:
+        """Return the annotators with their weights; see `capabilities.Learns`."""
         members = [
             {"model": m.model, "temperature": float(m.temperature), "weight": round(float(m.weight), 6)}
-            for m in self.annotators
+            for m in self.options.annotators
         ]
         return {"ensemble": members} if members else {}
 
     def load_fitted(self, name: str, data: Any) -> None:
-        if name != "ensemble":
-            super().load_fitted(name, data)
+        """Take what `fitted` gave. Raises OptionError."""
         self.choose(annotators=[Member(m["model"], m["temperature"], m["weight"]) for m in data])
 
     # -- models
 
     def models(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(m.model for m in self.annotators))
+        """Return the names of the annotators' models."""
+        return tuple(dict.fromkeys(m.model for m in self.options.annotators))
 
     def connect(self, connection: Connection | None) -> None:
+        """Take the way to reach these models."""
         self._connection = connection
         self._open = {}
 
@@ -226,22 +234,21 @@ class OpeNLGauge(OneAspectJudge):
         return opened
 
     async def prepare(self, lm: LanguageModel) -> None:
-        models = [self._model(m, lm) for m in self.annotators] or [lm]
+        models = [self._model(m, lm) for m in self.options.annotators] or [lm]
         able = [await model.capabilities() for model in models]
-        reading: Reading = "said" if self.reading == "said" else "expected"
-        if self.reading == "auto" and not all(a.logprobs for a in able):
+        reading: Reading = "said" if self.options.reading == "said" else "expected"
+        if self.options.reading == "auto" and not all(a.logprobs for a in able):
             reading = "said"  # one way of reading for all, or their mean would mix two kinds of numbers
         self.choose(reading=reading)
-        self.annotator.predict.layout = self._layout(reading)
 
-    def calls_per_row(self) -> int:
-        return max(1, len(self.annotators)) + self._supervises
+    def cost(self) -> Cost:
+        annotations = max(1, len(self.options.annotators))
+        return Cost(annotations + 1 if self._supervises else annotations)
 
     @property
     def _supervises(self) -> bool:
         """Whether a model merges what several annotators report."""
-        asked: bool = self.chosen.supervisor == "lm"  # type: ignore[attr-defined]  # the step has the option's name
-        return asked and len(self.annotators) > 1
+        return self.options.supervisor == "lm" and len(self.options.annotators) > 1
 
     @property
     def brief(self) -> bool:
@@ -252,6 +259,7 @@ class OpeNLGauge(OneAspectJudge):
         self._brief = on
 
     def stops_early(self) -> bool:
+        """Return whether brief answers leave out what a demonstration would show."""
         return self._supervises
 
     # -- judging
@@ -259,11 +267,18 @@ class OpeNLGauge(OneAspectJudge):
     def focus(self) -> Focus:
         """What annotators are asked about: aspect, definition, task, scale, and what is to be left aside."""
         definition = self.knowledge.criteria[0].definition if self.knowledge.criteria else ""
-        return Focus(self.aspect, definition, self.knowledge.description, self.low, self.high, self.leave_aside)
+        return Focus(
+            self.options.aspect,
+            definition,
+            self.knowledge.description,
+            self.options.low,
+            self.options.high,
+            self.options.leave_aside,
+        )
 
-    async def ajudge(self, item: Item, lm: LanguageModel) -> Verdict:
-        members = self.annotators or (Member(lm.name, lm.sampling.temperature),)
-        models = [self._model(m, lm) for m in self.annotators] or [lm]
+    async def judge(self, item: Item, lm: LanguageModel) -> Verdict:
+        members = self.options.annotators or (Member(lm.name, lm.sampling.temperature),)
+        models = [self._model(m, lm) for m in self.options.annotators] or [lm]
         heard = await asyncio.gather(*(self._opinion(item, m, model) for m, model in zip(members, models, strict=True)))
         opinions = {m.name: opinion for m, (opinion, _) in zip(members, heard, strict=True)}
         answers = [answer for _, answer in heard]
@@ -287,7 +302,7 @@ class OpeNLGauge(OneAspectJudge):
         notes += [
             f"annotator {name} is an outlier; its errors were left out"
             for name, o in opinions.items()
-            if o.outlier and self.drop_outliers
+            if o.outlier and self.options.drop_outliers
         ]
         notes += merged_by
         if len(opinions) == 1:
@@ -298,12 +313,11 @@ class OpeNLGauge(OneAspectJudge):
         nearest = min(scored, key=lambda o: abs(o.percent - percent))
         spread = float(np.std(percents[usable], ddof=1)) if usable.sum() > 1 else math.nan
         return Verdict(
-            score=math.nan,
             percent=percent,
             explanation=nearest.explanation,
             errors=errors,
-            opinions=opinions if self.annotators else {},
-            spread=spread * (self.scale.high - self.scale.low) / 100.0,
+            opinions=opinions if self.options.annotators else {},
+            spread=spread,
             repaired=any(a.read.repaired for a in answers),
             notes=tuple(notes),
             usage=usage,
@@ -323,7 +337,11 @@ class OpeNLGauge(OneAspectJudge):
 
     def _reported(self, opinions: Mapping[str, Opinion]) -> dict[str, tuple[ErrorSpan, ...]]:
         """The errors that are to be merged, by annotator."""
-        return {name: o.errors for name, o in opinions.items() if o.errors and not (o.outlier and self.drop_outliers)}
+        return {
+            name: o.errors
+            for name, o in opinions.items()
+            if o.errors and not (o.outlier and self.options.drop_outliers)
+        }
 
     async def _merged(
         self, item: Item, opinions: Mapping[str, Opinion], lm: LanguageModel

@@ -19,7 +19,7 @@ from typing import Any
 
 from ..models.thoughts import at_its_places
 from ..prompting.json_answers import lenient_json
-from .grounding import QUOTED
+from .quotes import QUOTED
 
 LABELS = ("Unacceptable", "Poor", "Fair", "Good", "Excellent")
 MOST = 8

@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import dspy
 
@@ -30,7 +30,8 @@ from ..openlgauge.grounding import ground_errors
 from ..openlgauge.reading import LABELS
 from ..prompting.forms import Form, choice
 from ..prompting.layouts import CriteriaLayout, Layout, OverallLayout, Read
-from ..prompting.predict import Answer, Evaluator, JudgePredict, answer_of, material
+from ..prompting.predict import Answer, Evaluator, JudgePredict, material
+from ..prompting.result import value_of
 
 FormName = Literal["criteria", "percent", "errors", "words", "questions", "reference"]
 #: How an output compares with its reference, worst first.
@@ -180,9 +181,9 @@ class Member(Evaluator):
         known = {"task": focus.task, "aspect": aspect, "criteria": tuple(criteria), "focus": focus}
         return {**known, **material(item)}
 
-    async def ajudge(self, item: Item, focus: Focus, criteria: Sequence[Any], lm: LanguageModel) -> Answer:
+    async def judge(self, item: Item, focus: Focus, criteria: Sequence[Any], lm: LanguageModel) -> Answer:
         """Raises Unreadable or CallError."""
-        return cast(Answer, answer_of(await self.acall(**self.inputs(item, focus, criteria), lm=lm)))
+        return value_of(await self.acall(**self.inputs(item, focus, criteria), lm=lm), Answer)
 
     async def aforward(self, output: str = "", **call: Any) -> dspy.Prediction:
         """`percent` in [0, 100], explanation and errors. call: source, context, reference, task, aspect, criteria,

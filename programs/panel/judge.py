@@ -20,14 +20,14 @@ from ...parts import option
 from ...signatures.values import Details, Item, Opinion, Usage, Verdict
 from ..aspects import Aspect
 from ..comparing.comparison import settled
-from ..judge import Judge, Words
+from ..method import Cost, Words
 from ..models.lm import Connection, LanguageModel, language_model
 from ..models.transport import Message
-from ..one_aspect import OneAspectJudge
+from ..one_aspect import OneAspect
 from ..openlgauge.annotation import Focus, error_list
 from ..prompting.predict import Answer, JudgePredict
 from ..refining import Matrix, Refinement, Refiner, TrainingRows, score_matrix
-from ..registry import judges
+from ..registry import methods
 from .averaging import Standing, averaged, correlation, different, jury_weights, standardised, standings_of
 from .forms import FORMS, FormName, Member
 
@@ -49,15 +49,15 @@ class Heard(Details):
     left_out: tuple[str, ...] = ()
 
 
-@judges.register
-class Panel(OneAspectJudge):
+@methods.register
+class Panel(OneAspect):
     """A panel of members that ask for the same judgement in different forms, averaged. Options: `judgesmith list
     methods panel`.
 
     Compiling standardises the members and leaves out those that say what another one says; a jury of several models is
     weighed by the labels, from equality on. A member that fails is left out of its row, with a note.
 
-    >>> Panel("fluency", members=2, lm=None).asked_members()
+    >>> Panel("fluency", members=2).asked_members()
     ('criteria', 'percent')
     """
 
@@ -67,7 +67,7 @@ class Panel(OneAspectJudge):
     takes_several: ClassVar[bool] = True
     fitted_always: ClassVar[bool] = True
 
-    class Options(OneAspectJudge.Options):
+    class Options(OneAspect.Options):
         members: int = option(
             0,
             f"Forms that each model is asked in: one call each; 0: {MEMBERS}, and {IN_JURY} for a jury of several "
@@ -88,7 +88,9 @@ class Panel(OneAspectJudge):
             0, "Calls a row at most; members beyond that are not asked, the last forms first. 0: no limit.", ge=0
         )
 
-    class Fitted(Judge.Fitted):
+    options: Options
+
+    class Fitted(parts.Options):
         panel: Annotated[dict[str, Standing], Field(min_length=1, max_length=128)] | None = option(
             None, "The members that are asked, and how their percents are read beside the others'."
         )
@@ -98,11 +100,12 @@ class Panel(OneAspectJudge):
         self.standings: dict[str, Standing] = {}
         self._connection: Connection | None = None
         self._open: dict[str, LanguageModel] = {}
-        self._build()
 
-    def _build(self) -> None:
+    def build(self) -> None:
+        asked = self.forms_asked()
         for name in FORMS:
-            if name in self.forms_asked() and not hasattr(self, f"by_{name}"):
+            vars(self).pop(f"by_{name}", None)
+            if name in asked:
                 setattr(self, f"by_{name}", Member(name))
 
     @classmethod
@@ -118,22 +121,22 @@ class Panel(OneAspectJudge):
 
     def forms_asked(self) -> tuple[FormName, ...]:
         """The forms of its members, in their order."""
-        if self.forms:
-            return tuple(self.forms)
+        if self.options.forms:
+            return tuple(self.options.forms)
         usual = IN_JURY if self.models_asked() else MEMBERS
         able = [name for name, form in FORMS.items() if not form.needs_reference]
-        return tuple(able[: self.members or usual])
+        return tuple(able[: self.options.members or usual])
 
     def models_asked(self) -> tuple[str, ...]:
         """The models of a jury beside its own."""
-        return tuple(self.chosen.models)  # type: ignore[attr-defined]  # the method has the option's name
+        return self.options.models
 
     def asked_members(self) -> tuple[str, ...]:
         """The members by name: a form, and for a model beside the judge's own `form of MODEL`."""
         if self.standings:
             return tuple(self.standings)
         every = (form if not model else f"{form} of {model}" for form in self.forms_asked() for model in self._jury())
-        return tuple(every)[: self.row_calls or None]
+        return tuple(every)[: self.options.row_calls or None]
 
     def _jury(self) -> tuple[str, ...]:
         return ("", *self.models_asked())
@@ -145,9 +148,11 @@ class Panel(OneAspectJudge):
         return form, model
 
     def models(self) -> tuple[str, ...]:
+        """Return the names of the jury's models beside the judge's own."""
         return self.models_asked()
 
     def connect(self, connection: Connection | None) -> None:
+        """Take the way to reach these models."""
         self._connection, self._open = connection, {}
 
     def use(self, name: str, lm: str | LanguageModel | Any) -> None:
@@ -162,15 +167,14 @@ class Panel(OneAspectJudge):
         self._open[name].meter = lm.meter  # one budget and one bill
         return self._open[name]
 
-    def meet(self, aspect: str, items: Sequence[Item]) -> None:
-        super().meet(aspect, items)
+    def meet(self, aspect: str, items: Sequence[Item], lm: LanguageModel) -> None:
         self.standings = {}  # of a judge that is compiled again
-        lacking = [name for name in self.forms if FORMS[name].needs_reference]
+        lacking = [name for name in self.options.forms if FORMS[name].needs_reference]
         if lacking and not any(item.reference for item in items):
             raise OptionError(f"form {lacking[0]}: no row has a reference; leave the form out, or add that column")
 
-    def calls_per_row(self) -> int:
-        return len(self.asked_members())
+    def cost(self) -> Cost:
+        return Cost(len(self.asked_members()))
 
     @property
     def brief(self) -> bool:
@@ -186,9 +190,9 @@ class Panel(OneAspectJudge):
         """What members are asked about: the aspect, its definition and the task."""
         criteria = self.knowledge.criteria
         definition = criteria[0].definition if len(criteria) == 1 else ""
-        return Focus(self.aspect, definition, self.knowledge.description)
+        return Focus(self.options.aspect, definition, self.knowledge.description)
 
-    async def ajudge(self, item: Item, lm: LanguageModel) -> Verdict:
+    async def judge(self, item: Item, lm: LanguageModel) -> Verdict:
         names = self.asked_members()
         # One after the other, an embedded model finds the row in its cache.
         batches = [[name] for name in names] if lm.embedded else [list(names)]
@@ -208,7 +212,6 @@ class Panel(OneAspectJudge):
         read = [one.read for one in answers.values() if isinstance(one, Answer)]
         notes = [f"{name}: {note}" for name, one in heard.items() for note in one.notes]
         return Verdict(
-            score=math.nan,
             percent=percent,
             explanation=_nearest(heard, percent),
             criteria=next((one.values["criteria_scores"] for one in read if "criteria_scores" in one.values), {}),
@@ -216,7 +219,7 @@ class Panel(OneAspectJudge):
             repaired=any(one.repaired for one in read),
             notes=(*reasons, *notes),
             opinions=opinions,
-            spread=_spread(heard) * (self.scale.high - self.scale.low) / 100.0,
+            spread=_spread(heard),
             details=Heard(len(names), left_out),
             usage=usage,
             raw=raw,
@@ -227,7 +230,7 @@ class Panel(OneAspectJudge):
         if FORMS[form].needs_reference and not item.reference:  # type: ignore[index]
             raise CallError("the row has no reference")
         member: Member = getattr(self, f"by_{form}")
-        return await member.ajudge(item, self.focus(), self.knowledge.criteria, self._model(model, lm))
+        return await member.judge(item, self.focus(), self.knowledge.criteria, self._model(model, lm))
 
     def _opinion(self, name: str, answer: Answer | CallError, item: Item) -> Opinion:
         if isinstance(answer, CallError):
@@ -276,12 +279,12 @@ class Panel(OneAspectJudge):
         )
 
     def fitted(self) -> dict[str, Any]:
+        """Return the members with their standings; see `capabilities.Learns`."""
         standings = {name: one.settings() for name, one in self.standings.items()}
         return {"panel": standings} if standings else {}
 
     def load_fitted(self, name: str, data: Any) -> None:
-        if name != "panel":
-            super().load_fitted(name, data)
+        """Take what `fitted` gave. Raises OptionError."""
         standings = {member: parts.read_options(Standing, one, f"member {member}") for member, one in data.items()}
         every = {f"{form} of {model}" if model else form for form in self.forms_asked() for model in self._jury()}
         if unknown := sorted(set(standings) - every):

@@ -6,25 +6,24 @@ is ours.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from ...parts import option
 from ...signatures.values import Item, Verdict
 from ..active_critic.scoring import Known, OverallScorer
-from ..aspects import Aspect
 from ..models.lm import LanguageModel
 from ..models.transport import Message
-from ..one_aspect import OneAspectJudge
-from ..prompting.layouts import OverallLayout, Reading
-from ..registry import judges
+from ..one_aspect import OneAspect
+from ..prompting.layouts import Reading
+from ..registry import methods
 
 
-@judges.register
-class DirectScorer(OneAspectJudge):
+@methods.register
+class DirectScorer(OneAspect):
     """The plain baseline: one number, without explanation or evaluation steps. Options: `judgesmith list methods
     direct`.
 
-    >>> DirectScorer("fluency").aspect
+    >>> DirectScorer("fluency").options.aspect
     'fluency'
 
     Source: the baseline of Direct-Scoring NLG Evaluators Can Use Pairwise Comparisons Too, §3.
@@ -34,26 +33,26 @@ class DirectScorer(OneAspectJudge):
     about: ClassVar[str] = "one number for one aspect, asked for in one short answer"
     paper: ClassVar[str] = "Direct-Scoring NLG Evaluators Can Use Pairwise Comparisons Too (its baseline, §3)"
 
-    class Options(OneAspectJudge.Options):
+    class Options(OneAspect.Options):
         reading: Literal[Reading, "auto"] = option(
             "auto",
             "The stated number (0-100), or the expected digit 1-5 under the model's probabilities; auto takes the "
             "expectation where the model gives log-probabilities.",
         )
 
-    def __init__(self, aspect: str | Aspect = "overall", **given: Any) -> None:
-        super().__init__(aspect, **given)
-        self.scorer = OverallScorer("none", "said" if self.reading == "auto" else self.reading)
+    options: Options
+
+    def build(self) -> None:
+        self.scorer = OverallScorer("none", "said" if self.options.reading == "auto" else self.options.reading)
 
     async def prepare(self, lm: LanguageModel) -> None:
-        if self.reading == "auto":
+        if self.options.reading == "auto":
             self.choose(reading="expected" if (await lm.capabilities()).logprobs else "said")
-            self.scorer.predict.layout = OverallLayout("none", self.reading)
 
     def _known(self) -> Known:
-        return Known(self.knowledge.description, self.knowledge.criteria, self.aspect)
+        return Known(self.knowledge.description, self.knowledge.criteria, self.options.aspect)
 
-    async def ajudge(self, item: Item, lm: LanguageModel) -> Verdict:
+    async def judge(self, item: Item, lm: LanguageModel) -> Verdict:
         answer = await self.scorer.ascore(item, self._known(), lm)
         return answer.verdict(answer.read.values["score"])
 

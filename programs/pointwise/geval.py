@@ -19,15 +19,15 @@ from ...errors import CallError
 from ...parts import option
 from ...signatures.judging import ScoreBySteps, WriteSteps
 from ...signatures.values import Item, Usage, Verdict
-from ..aspects import Aspect
 from ..comparing.comparison import SAMPLES, Drawing, drawn_answers
+from ..method import Cost
 from ..models.engine import PerLoop
 from ..models.lm import LanguageModel
 from ..models.transport import Message, Reply
-from ..one_aspect import OneAspectJudge
+from ..one_aspect import OneAspect
 from ..prompting.layouts import OverallLayout, Read, TextLayout
 from ..prompting.predict import JudgePredict, material
-from ..registry import judges
+from ..registry import methods
 
 LONGEST_STEPS = 3000
 
@@ -87,12 +87,12 @@ class _Steps:
         return self
 
 
-@judges.register
-class GEval(OneAspectJudge):
+@methods.register
+class GEval(OneAspect):
     """Direct scoring by evaluation steps that the model writes once. Options: `judgesmith list methods g-eval`.
 
-    >>> judge = GEval("fluency", steps="1. Read the output. 2. Count the grammatical errors.")
-    >>> judge.steps
+    >>> method = GEval("fluency", steps="1. Read the output. 2. Count the grammatical errors.")
+    >>> method.steps
     '1. Read the output. 2. Count the grammatical errors.'
 
     Source: G-Eval (Liu et al. 2023).
@@ -102,7 +102,7 @@ class GEval(OneAspectJudge):
     about: ClassVar[str] = "scores by evaluation steps that the model writes once"
     paper: ClassVar[str] = "G-Eval: NLG Evaluation using GPT-4 with Better Human Alignment (Liu et al. 2023)"
 
-    class Options(Drawing, OneAspectJudge.Options):
+    class Options(Drawing, OneAspect.Options):
         steps: str = option(
             "",
             "Evaluation steps of your own; empty has the model write them before the first row, from task and aspect.",
@@ -110,9 +110,11 @@ class GEval(OneAspectJudge):
         )
         samples: int = option(10, SAMPLES, ge=1, le=1000)
 
-    def __init__(self, aspect: str | Aspect = "overall", **given: Any) -> None:
-        super().__init__(aspect, **given)
-        self._steps = _Steps(self.chosen.steps)  # type: ignore[attr-defined]
+    options: Options
+
+    def build(self) -> None:
+        if self.options.steps or not hasattr(self, "_steps"):
+            self._steps = _Steps(self.options.steps)
         form = "Answer with three to six numbered steps, one sentence each, and nothing else."
         self.planner = JudgePredict(WriteSteps, StepsLayout("steps", form, tokens=400))
         self.scorer = JudgePredict(ScoreBySteps, StepsScoreLayout(self.steps))
@@ -122,18 +124,18 @@ class GEval(OneAspectJudge):
         """The evaluation steps in the prompt; "" until the model has written them."""
         return self._steps.text
 
-    def options(self) -> dict[str, Any]:
-        return super().options() | {"steps": self.steps}
+    def saved_options(self) -> dict[str, Any]:
+        return super().saved_options() | {"steps": self.steps}
 
-    def calls_per_row(self) -> int:
-        return self.samples if self.reading == "samples" else 1
+    def cost(self) -> Cost:
+        return Cost(self.options.samples if self.options.reading == "samples" else 1)
 
     def taught(self) -> list[JudgePredict]:
         return [self.scorer]
 
     async def prepare(self, lm: LanguageModel) -> None:
         able = await lm.capabilities()
-        if self.reading == "auto":
+        if self.options.reading == "auto":
             self.choose(reading="probabilities" if able.logprobs else "samples")
         async with self._steps.lock():
             if not self._steps.text and not self._steps.note:
@@ -142,7 +144,7 @@ class GEval(OneAspectJudge):
                     self._steps.text = answer.read.values["steps"]
                 except CallError as error:  # the score is still one, without them
                     self._steps.note = f"no evaluation steps: {error}"
-        drawn = self.reading == "samples" or not able.logprobs
+        drawn = self.options.reading == "samples" or not able.logprobs
         layout: StepsScoreLayout = self.scorer.layout
         if (layout.steps, layout.sampled) != (self.steps, drawn):
             self.scorer.layout = StepsScoreLayout(self.steps, sampled=drawn)
@@ -151,22 +153,26 @@ class GEval(OneAspectJudge):
         return {"task": self.knowledge.description, "criteria": self.knowledge.criteria}
 
     def _inputs(self, item: Item) -> dict[str, Any]:
-        return {**self._known(), "aspect": self.aspect, **material(item)}
+        return {**self._known(), "aspect": self.options.aspect, **material(item)}
 
-    async def ajudge(self, item: Item, lm: LanguageModel) -> Verdict:
+    async def judge(self, item: Item, lm: LanguageModel) -> Verdict:
         inputs = self._inputs(item)
         notes: tuple[str, ...] = (self._steps.note,) if self._steps.note else ()
         layout: StepsScoreLayout = self.scorer.layout
         if layout.sampled:
             answers, lost, cost = await drawn_answers(
-                self.scorer, lm, inputs, self.samples, temperature=self.temperature, trial=self.trial
+                self.scorer,
+                lm,
+                inputs,
+                self.options.samples,
+                temperature=self.options.temperature,
+                trial=self.options.trial,
             )
             notes += self._drawn([float(a.read.values["score"]) for a in answers], lost)
         else:
             answers, cost = [await self.scorer.ask(lm, inputs)], Usage()
             notes += answers[0].read.notes
         return Verdict(
-            score=math.nan,
             percent=math.fsum(a.read.values["score"] for a in answers) / len(answers),
             repaired=any(a.read.repaired for a in answers),
             notes=notes,
@@ -181,9 +187,9 @@ class GEval(OneAspectJudge):
             error = f"±{statistics.stdev(scores) / math.sqrt(len(scores)):.1f} of 100"
         note = (
             f"not from log-probabilities: the mean of {len(scores)} answers drawn at temperature "
-            f"{self.temperature:g}, standard error {error}"
+            f"{self.options.temperature:g}, standard error {error}"
         )
-        return (note, f"{lost} of {self.samples} drawn answers could not be read") if lost else (note,)
+        return (note, f"{lost} of {self.options.samples} drawn answers could not be read") if lost else (note,)
 
     def prompts(self, item: Item) -> dict[str, list[Message]]:
         made = {"scorer": self.scorer.messages(self._inputs(item))}

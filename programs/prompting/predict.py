@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import inspect
 import json
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self, TypedDict
@@ -26,6 +25,7 @@ from ..models.lm import LanguageModel, language_model
 from ..models.transport import Message, Reply, Request
 from .demonstrations import labelled, traced
 from .layouts import Layout, Read, unmarked
+from .result import Result, value_of
 from .saved import SavedPredictor, saved_predictor, signature_hash
 
 #: What is sent to a model whose answer could not be read. In those words, small ones take the judged text for
@@ -53,7 +53,6 @@ class Answer:
     def verdict(self, percent: float, **more: Any) -> Verdict:
         """The verdict of this answer alone. percent: the score in [0, 100]."""
         return Verdict(
-            score=math.nan,
             percent=percent,
             repaired=self.read.repaired,
             notes=self.read.notes,
@@ -127,8 +126,7 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
         usable: whether a read answer is of use to the caller. One that is not is returned all the same, but not kept:
         it must not be what the disk says for ever.
         """
-        answer: Answer = answer_of(await self.acall(**inputs, lm=lm, usable=usable))
-        return answer
+        return value_of(await self.acall(**inputs, lm=lm, usable=usable), Answer)
 
     async def aforward(
         self,
@@ -138,17 +136,17 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
         usable: Callable[[Read], bool] = lambda _: True,
         **inputs: Any,
     ) -> dspy.Prediction:
-        """The fields of an answer; `answer_of` gives its cost. lm: by default the predictor's own model, else DSPy's;
+        """The fields of an answer; `value_of` gives its cost. lm: by default the predictor's own model, else DSPy's;
         usable: as in `ask`; group: the row's document, where no judge has set it."""
         model = called(lm if lm is not None else self.lm)
         with row_context.under(Item(inputs.get("output") or "", inputs.get("source") or "", group=group)):
             answer = await engine.on_loop(self._asked(model, inputs, usable))
-        prediction = dspy.Prediction(**answer.read.values)
+        prediction = Result(answer, **answer.read.values)
         trace = dspy.settings.trace
         # The list that is there without `dspy.context(trace=…)` has no reader, and would keep every row in memory.
         if trace is not None and trace is not main_thread_config["trace"]:
             trace.append((self, dict(inputs), prediction))
-        return carrying(prediction, answer)
+        return prediction
 
     def forward(self, **inputs: Any) -> dspy.Prediction:
         return engine.run(self.aforward(**inputs))
@@ -254,17 +252,6 @@ def material(item: Item) -> dict[str, Any]:
     return {"source": item.source, "context": item.context, "reference": item.reference, "output": item.output}
 
 
-def carrying(prediction: dspy.Prediction, answer: Any) -> dspy.Prediction:
-    """The prediction, with what it was made of under a private name, which no prompt shows."""
-    prediction._answer = answer
-    return prediction
-
-
-def answer_of(prediction: dspy.Prediction) -> Any:
-    """What an evaluator's prediction was made of: an `Answer`, or what the evaluator says."""
-    return prediction._answer
-
-
 class Call(TypedDict, total=False):
     """What every call takes beside its texts. group: demonstrations of it are kept out of the prompt. lm: the model."""
 
@@ -288,7 +275,7 @@ class Evaluator(Quiet):
 
             forward.__signature__ = inspect.signature(cls.aforward)  # type: ignore[attr-defined]
             forward.__doc__ = cls.aforward.__doc__
-            cls.forward = forward
+            cls.forward = forward  # type: ignore[attr-defined]
 
     async def aforward(self, *args: Any, **named: Any) -> dspy.Prediction:
         raise NotImplementedError

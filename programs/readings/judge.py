@@ -1,5 +1,5 @@
-"""The judge that reads: what a model knows of a row (how likely it finds the text, its hidden states), and what it says
-when asked for a score, weighed by the labels.
+"""The method that reads: what a model knows of a row (how likely it finds the text, its hidden states), and what it
+says when asked for a score, weighed by the labels.
 
 Source: GPTScore (Fu et al. 2023) and BARTScore (Yuan et al. 2021) for likelihoods; BoRP and INSPECTOR for hidden
 states; LLM-Rubric (Hashemi et al. 2024) for a fitted combination. The weighing is ours.
@@ -19,13 +19,14 @@ import numpy as np
 from ... import parts
 from ...errors import CallError, MissingExtraError, ModelError, OptionError
 from ...parts import option
-from ...signatures.values import Details, Item, Passes, Verdict
+from ...signatures.values import Details, Item, Passes, Scale, Verdict
 from ...tables import shortened
 from ..aspects import Aspect, Task
-from ..models.lm import LanguageModel
+from ..method import Cost
+from ..models.lm import Connection, LanguageModel
 from ..pointwise.direct import DirectScorer
 from ..refining import Refinement, Refiner, TrainingRows
-from ..registry import judges
+from ..registry import methods
 from . import saying, trained
 from .bindings.columns import Column
 from .bindings.opening import Opened, open_reader
@@ -61,9 +62,14 @@ class Contributions(Details):
     improbable: tuple[tuple[str, float], ...] = ()
     surprise: tuple[tuple[int, int, int], ...] = ()
 
+    def on(self, scale: Scale) -> Contributions:
+        points = (scale.high - scale.low) / 100
+        readings = {name: round(percent * points, 4) for name, percent in self.readings.items()}
+        return replace(self, base=round(scale.low + self.base * points, 4), readings=readings)
 
-@judges.register
-class ReadingsJudge(DirectScorer):
+
+@methods.register
+class ModelReadings(DirectScorer):
     """What the model knows of a row, weighed by experience and labels; until it is compiled, the plain direct score.
 
     Reading costs no generated token: one pass over the row as the assistant's reply to the task's instruction, or some
@@ -118,7 +124,9 @@ class ReadingsJudge(DirectScorer):
             max_length=400,
         )
 
-    class Fitted(DirectScorer.Fitted):
+    options: Options
+
+    class Fitted(parts.Options):
         head: HeadData | None = None
 
     def __init__(self, aspect: str | Aspect = "overall", **given: Any) -> None:
@@ -135,52 +143,62 @@ class ReadingsJudge(DirectScorer):
 
     # -- reading
 
-    def calls_per_row(self) -> int:
-        asks = self.first in ("", MODEL) if self.head is None else DIRECT in self.head.weights
-        return super().calls_per_row() if asks else 0
+    def cost(self) -> Cost:
+        asks = self.options.first in ("", MODEL) if self.head is None else DIRECT in self.head.weights
+        return super().cost() if asks else Cost(0)
 
     @property
     def _reads_rows(self) -> bool:
-        return bool(self.reader != UNREAD)
+        return bool(self.options.reader != UNREAD)
 
     def passes(self, item: Item) -> Passes:
+        """Return what its model reads of a row, about."""
         return expected_passes(self._text(item)) if self._reads_rows else Passes()
 
     def _text(self, item: Item) -> Text:
-        asked = self.instruction or GENERAL
+        asked = self.options.instruction or GENERAL
         return Text(item.source or "", item.output, item.context or "", asked, item.reference or "")
 
     def models(self) -> tuple[str, ...]:
-        readers = (self.reader, trained.BASE if self.asks_trained() else "")
+        """Return the names of the models that read."""
+        readers = (self.options.reader, trained.BASE if self.asks_trained() else "")
         return tuple(name for name in readers if name not in ("", UNREAD))
 
     def asks_trained(self) -> bool:
         """Whether the trained reader's score has a weight: only where there was no label to learn from."""
         return self.head is not None and TRAINED in self.head.weights
 
+    def connect(self, connection: Connection | None) -> None:
+        """Nothing: what reads is on this machine."""
+
     def reads(self) -> tuple[str, ...]:
+        """Return the models whose weights are read in this process: all of them."""
         return self.models()
 
     def columns(self) -> tuple[Column, ...]:
-        return tuple(map(Column.of, self.signals))
+        return tuple(map(Column.of, self.options.signals))
 
     def take_columns(self, columns: Sequence[Column]) -> None:
+        """Weigh the signals on these scales."""
         self.choose(signals=[str(column) for column in columns])
 
     def without_model(self) -> bool:
-        if self.signals:
-            self.choose(reader=self.reader or UNREAD, first=self.first or self.columns()[0].name)
-        return bool(self.signals) and self.first != MODEL
+        """Judge by the signals alone where there are any; return whether that needs no model."""
+        if self.options.signals:
+            self.choose(reader=self.options.reader or UNREAD, first=self.options.first or self.columns()[0].name)
+        return bool(self.options.signals) and self.options.first != MODEL
 
     def leader(self, lm: LanguageModel) -> Column | None:
         """The signal that has the first word; None where that is the model's own score. Raises OptionError for one that
         is no signal."""
         columns = {column.name: column for column in self.columns()}
-        if self.first in (MODEL, "") and not (columns and lm.embedded and not self.first):
+        if self.options.first in (MODEL, "") and not (columns and lm.embedded and not self.options.first):
             return None
-        if self.first and self.first not in columns:
-            raise OptionError(f"first={self.first!r} is neither model nor one of the signals: {', '.join(columns)}")
-        return columns[self.first or next(iter(columns))]
+        if self.options.first and self.options.first not in columns:
+            raise OptionError(
+                f"first={self.options.first!r} is neither model nor one of the signals: {', '.join(columns)}"
+            )
+        return columns[self.options.first or next(iter(columns))]
 
     async def prepare(self, lm: LanguageModel) -> None:
         await super().prepare(lm)
@@ -191,7 +209,7 @@ class ReadingsJudge(DirectScorer):
 
     def opened(self, lm: LanguageModel) -> Opened:
         """The reader of its rows. Raises ModelError."""
-        opened = open_reader(self.reader, lm)
+        opened = open_reader(self.options.reader, lm)
         if self.head is not None and opened.model != self.head_model:
             raise ModelError(
                 f"this judge was fitted to the readings of another model (its SHA-256 begins {self.head_model[:12]}) "
@@ -210,10 +228,10 @@ class ReadingsJudge(DirectScorer):
         signals = {f"{SIGNAL}.{name}": percent for name, percent in said.items()}
         text = self._text(item)
         try:
-            row = read_row(reader, text, layers=self.layers, counted=self.surface)
+            row = read_row(reader, text, layers=self.options.layers, counted=self.options.surface)
             if not self.asks_trained():
                 return replace(row, numbers={**signals, **row.numbers})
-            learnt = trained.trained_score(text, self.aspect)
+            learnt = trained.trained_score(text, self.options.aspect)
             notes = tuple(f"the trained reader read {share:.0%} of the {of}" for of, share in learnt.shares.items())
             return replace(row, numbers={**signals, TRAINED: learnt.score, **row.numbers}, notes=notes)
         except OptionError as error:
@@ -236,35 +254,35 @@ class ReadingsJudge(DirectScorer):
         """What is known of its reader's readings before labels. Raises ModelError, OptionError."""
         if not self._reads_rows:
             return Experience()
-        return experience_of(self.opened(lm).model, self.experience)
+        return experience_of(self.opened(lm).model, self.options.experience)
 
-    def begin(self) -> None:
+    def begin(self, lm: Callable[[], LanguageModel]) -> None:
         """Score by experience alone, which needs no call, and the trained reader where it can be had, or by the first
         signal. Raises ModelError, and OptionError for a signal whose scale is not said."""
-        if self.signals:
-            self._settle_columns([])
-        elif (known := self.experience_with(self.lm)).numbers:
-            row = self.read(Item(source="A source.", output="An output."), self.lm)  # what it has readings of
+        if self.options.signals:
+            self._settle_columns([], lm)
+        elif (known := self.experience_with(lm())).numbers:
+            row = self.read(Item(source="A source.", output="An output."), lm())  # what it has readings of
             names = set(row.numbers)
             if known.trained:
                 with contextlib.suppress(ModelError, MissingExtraError):  # it does without
                     trained.open_trained()
                     names.add(TRAINED)
-            self.take(known.head(names, row.states), self.opened(self.lm).model)
+            self.take(known.head(names, row.states), self.opened(lm()).model)
 
     # -- judging
 
-    async def ajudge(self, item: Item, lm: LanguageModel) -> Verdict:
+    async def judge(self, item: Item, lm: LanguageModel) -> Verdict:
         leader = self.leader(lm)
         if leader is not None and math.isnan(said := leader.value(item.columns)):
             raise CallError(f"column {leader.name!r} is empty in this row")
         if self.head is None:
             if leader is None:
-                return await super().ajudge(item, lm)
+                return await super().judge(item, lm)
             word = leader.kept(item.columns)
             told = f"{leader.name}: {word if isinstance(word, str) else format(word, 'g')}."
-            return Verdict(score=math.nan, explanation=told, percent=leader.percent(said))
-        asked = await super().ajudge(item, lm) if DIRECT in self.head.weights else None
+            return Verdict(explanation=told, percent=leader.percent(said))
+        asked = await super().judge(item, lm) if DIRECT in self.head.weights else None
         row = await asyncio.to_thread(self.read, item, lm)
         table = table_of([row], None if asked is None else [asked.percent], [0])
         added = {name: float(values[0]) for name, values in self.head.contributions(table).items()}
@@ -287,35 +305,33 @@ class ReadingsJudge(DirectScorer):
 
     def _details(self, added: Mapping[str, float], row: RowReadings, item: Item) -> Contributions:
         assert self.head is not None
-        points = (self.scale.high - self.scale.low) / 100
-        groups = {group: percent * points for group, percent in _by_group(added).items()}
+        groups = _by_group(added)
         some, least = (-self.head.weights.get(f"assistant.{name}", (-math.inf,))[0] for name in ("q10", "min"))
         read = Text("", item.output).made
         words = sorted(row.surprise(read), key=lambda word: -word[2])
         far = {shortened(read[a:b], 40): round(nats, 2) for a, b, nats in words if nats > least + saying.CLEARLY}
         words = words if item.output.startswith(read) else []  # of a trajectory only the assistant's turns are read
         return Contributions(
-            round(self.scale.low + self.head.base * points, 4),
-            {name: round(value, 4) for name, value in sorted(groups.items(), key=lambda pair: -abs(pair[1]))},
+            self.head.base,
+            dict(sorted(groups.items(), key=lambda pair: -abs(pair[1]))),
             tuple(far.items())[: saying.MOST],
             saying.shades(sorted(words), (some, least, least + saying.CLEARLY)),
         )
 
     # -- what compiling fits
 
-    def meet(self, aspect: str, items: Sequence[Item]) -> None:
-        super().meet(aspect, items)
+    def meet(self, aspect: str, items: Sequence[Item], lm: LanguageModel) -> None:
         self.head = None  # of a judge that is compiled again; its score is not the model's own
-        if self.signals:
-            self._settle_columns(items)
+        if self.options.signals:
+            self._settle_columns(items, lambda: lm)
         if self._reads_rows:
-            self.opened(self.lm)  # a model that cannot be read is known before anything is spent
+            self.opened(lm)  # a model that cannot be read is known before anything is spent
 
-    def _settle_columns(self, items: Sequence[Item]) -> None:
+    def _settle_columns(self, items: Sequence[Item], lm: Callable[[], LanguageModel]) -> None:
         """Take the ends of the signals' scales from some rows, where they are not said, and fix who has the first word.
         Raises OptionError where they cannot be told."""
         columns = [column.known(column.value(item.columns) for item in items) for column in self.columns()]
-        leader = self.leader(self.lm)
+        leader = self.leader(lm())
         self.choose(signals=[str(column) for column in columns], first=MODEL if leader is None else leader.name)
 
     def refiners(self) -> list[Refiner]:
@@ -326,7 +342,8 @@ class ReadingsJudge(DirectScorer):
         """Read the training rows and take the head that is fitted to what was read, by Q."""
         self.keeps = True
         rows.progress.stage("readings", len(rows.items))
-        read = self.read_many(rows.items, self.lm, rows.progress.step)
+        lm = rows.lm
+        read = self.read_many(rows.items, lm, rows.progress.step)
         known = np.array([row is not None for row in read])
         groups = [group for group, ok in zip(rows.groups, known, strict=True) if ok]
         if known.sum() < FEWEST_ROWS or len(set(groups)) < FEWEST_GROUPS:
@@ -335,13 +352,13 @@ class ReadingsJudge(DirectScorer):
                 "are the fewest that weights can be learnt from; the direct score stays"
             )
             return Refinement(self.kind, rows.percents, reason=few)
-        leader = self.leader(self.lm)
+        leader = self.leader(lm)
         # A hosted model beside which another one reads; of one that is read itself experience knows more than it says.
-        strong = leader is not None or (not self.lm.embedded and self.reader != "")
+        strong = leader is not None or (not lm.embedded and self.options.reader != "")
         direct = rows.percents[known].tolist() if leader is None else None
         table = table_of([row for row in read if row is not None], direct, groups)
         own, alone = (DIRECT, "the model's own score") if leader is None else (f"{SIGNAL}.{leader.name}", leader.name)
-        known_before = self.experience_with(self.lm)
+        known_before = self.experience_with(lm)
         fit = rows.fit_head(table, known, known_before, own, strong=strong)
         details = {"q": round(fit.q, 6), "readings": list(fit.parts), "ahead": fit.ahead}
         compared = f"Q {fit.q:.2f} by weights that were learnt without the rows, {fit.direct:.2f} by it alone"
@@ -352,7 +369,7 @@ class ReadingsJudge(DirectScorer):
             return Refinement(self.kind, rows.percents, details, reason=why, weights=fit.parts)
         percents = np.full(len(read), np.nan)
         percents[known] = fit.percents
-        self.take(fit.head, self.opened(self.lm).model if self._reads_rows else "")
+        self.take(fit.head, self.opened(lm).model if self._reads_rows else "")
         added = _by_group(fit.head.contributions(table))
         moved = {name: round(float(np.std(values)), 4) for name, values in added.items()}
         moved = dict(sorted(moved.items(), key=lambda pair: -pair[1]))
@@ -373,13 +390,13 @@ class ReadingsJudge(DirectScorer):
         self.load_fitted("head", head.data(model).model_dump(mode="json"))
 
     def fitted(self) -> dict[str, Any]:
+        """Return the head over its readings; see `capabilities.Learns`."""
         # Judges that were saved before there were limits keep their fingerprints.
         data = None if self.head is None else self.head.data(self.head_model)
         return {} if data is None else {"head": data.model_dump(mode="json", exclude_defaults=True)}
 
     def load_fitted(self, name: str, data: Any) -> None:
-        if name != "head":
-            super().load_fitted(name, data)
+        """Take what `fitted` gave. Raises OptionError."""
         held = parts.read_options(HeadData, data, "the head")
         self.head, self.head_model = LinearHead.of(held), held.model
 

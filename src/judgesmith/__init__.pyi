@@ -32,12 +32,14 @@ from .optimizers.search.proposals import GEPASearch as GEPASearch
 from .optimizers.search.random import CorrelationRandomSearch as CorrelationRandomSearch
 from .programs.active_critic.critic import ActiveCritic as ActiveCritic
 from .programs.active_critic.task import TaskInference as TaskInference
-from .programs.artifact import load as load
+from .programs.as_metric import as_metric as as_metric
 from .programs.aspects import aspects as aspects
 from .programs.baselines.pairs import PairS as PairS
 from .programs.comparing.pairwise import PairwiseDirectScorer as PairwiseDirectScorer
 from .programs.comparing.pairwise import pairwise_score as pairwise_score
 from .programs.judge import Judge as Judge
+from .programs.loading import load as load
+from .programs.method import Method as Method
 from .programs.models.lm import Connection as Connection
 from .programs.models.lm import LanguageModel as LanguageModel
 from .programs.models.lm import Sampling as Sampling
@@ -45,10 +47,11 @@ from .programs.models.lm import language_model as language_model
 from .programs.openlgauge.grounding import ground as ground
 from .programs.openlgauge.judge import Member as Member
 from .programs.openlgauge.judge import OpeNLGauge as OpeNLGauge
+from .programs.outcome import Outcome as Outcome
 from .programs.panel.judge import Panel as Panel
 from .programs.pointwise.direct import DirectScorer as DirectScorer
 from .programs.pointwise.geval import GEval as GEval
-from .programs.readings.judge import ReadingsJudge as ReadingsJudge
+from .programs.readings.judge import ModelReadings as ModelReadings
 from .programs.simple import judge as judge
 from .signatures.values import Criterion as Criterion
 from .signatures.values import CriterionScore as CriterionScore
@@ -58,7 +61,7 @@ from .signatures.values import Opinion as Opinion
 from .signatures.values import Scale as Scale
 from .signatures.values import Usage as Usage
 from .signatures.values import Verdict as Verdict
-from .training.distilled.judge import DistilledJudge as DistilledJudge
+from .training.distilled.judge import Distilled as Distilled
 from .training.distilling import distill as distill
 
 __version__: str

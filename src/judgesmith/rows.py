@@ -11,14 +11,15 @@ import json
 import math
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, time
 from functools import lru_cache
 from importlib.resources import files
 from numbers import Number
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 from .conversation import judged, parsed, passages, rendered, trajectory
 from .errors import OptionError
@@ -119,6 +120,27 @@ def arrow_table(table: Any) -> Any:
 def arrow_records(reader: Any) -> Iterator[dict[str, Any]]:
     """The records of what `arrow_table` gives, in batches."""
     return (record for batch in reader for record in batch.to_pylist())
+
+
+def rows_of(rows: Any) -> Iterable[Any]:
+    """Rows as `score_many` takes them: of a table (pandas, polars, pyarrow, DuckDB) its records. Raises OptionError for
+    what holds no rows."""
+    if isinstance(rows, (str, bytes, Mapping, Path)):
+        raise OptionError(
+            f"score_many takes rows, such as a list of dicts or a DataFrame, and got a {type(rows).__name__}; a file "
+            "is scored by `judgesmith score`, one row by judge.score(source, output)"
+        )
+    reader = arrow_table(rows)
+    if reader is not None or (hasattr(rows, "to_dict") and hasattr(rows, "columns")):
+        names = tuple(map(str, rows.columns if reader is None else reader.schema.names))
+        if not {"output", "messages"} & set(roles_of(names)):
+            raise OptionError(
+                f"the table's columns are {', '.join(names)}; the judged text belongs in 'output' (rename it: "
+                'df.rename(columns={"what they wrote": "output"}))'
+            )
+        records: Iterable[Any] = rows.to_dict("records") if reader is None else arrow_records(reader)
+        return records
+    return cast(Iterable[Any], rows)
 
 
 def human_score(example: Any) -> float:

@@ -19,7 +19,7 @@ from judgesmith.errors import LabelsError, OptionError
 from judgesmith.optimizers.registry import optimizers
 from judgesmith.parts import Options
 from judgesmith.programs.aspects import aspects
-from judgesmith.programs.registry import judges, metrics
+from judgesmith.programs.registry import methods, metrics
 
 __all__ = ["nothing_here", "origins"]
 
@@ -182,7 +182,7 @@ def test_json_has_everything() -> None:
 
 @pytest.mark.parametrize(
     ("what", "registry"),
-    [("methods", judges), ("optimizers", optimizers), ("perturbations", perturbations), ("metrics", metrics)],
+    [("methods", methods), ("optimizers", optimizers), ("perturbations", perturbations), ("metrics", metrics)],
 )
 def test_parts_are_listed(what: str, registry: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     monkeypatch.setitem(registry.broken, "shaky", "ImportError: no module named shaky")

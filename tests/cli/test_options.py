@@ -21,7 +21,7 @@ from judgesmith.experiments.studies.config import StudyOptions
 from judgesmith.optimizers.compiling import Compiler
 from judgesmith.optimizers.registry import build_optimizer, optimizers
 from judgesmith.parts import Options
-from judgesmith.programs.registry import judges
+from judgesmith.programs.registry import methods
 from judgesmith.running.settings import ModelOptions, choices_of
 
 CASES = cases(__file__)
@@ -81,7 +81,7 @@ def another(options: type[Options], name: str) -> Any:
 @pytest.mark.parametrize("kind", ["method", "optimizer"])
 def test_an_option_reaches_its_part_and_no_other(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    parts: dict[str, Any] = dict((judges if kind == "method" else optimizers).parts())
+    parts: dict[str, Any] = dict((methods if kind == "method" else optimizers).parts())
     for name, part in parts.items():
         for option, field in part.Options.model_fields.items():
             assert part.about and field.description

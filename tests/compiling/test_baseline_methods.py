@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from json_lines import Rows, lines
 
+from judgesmith.programs.judge import Judge
 from judgesmith.scoring.scoring import journal_of
 
 
@@ -38,7 +39,9 @@ def ranked(model: Any, compile_: Any, rows_file: Rows, cli: Any, tmp_path: Path)
     from judgesmith.programs.models.lm import Connection, language_model
 
     path = tmp_path / "pairs.json"
-    PairS("summarization/fluency", lm=language_model("openai/fake", connection=Connection(model.base))).save(path)
+    Judge(PairS("summarization/fluency"), lm=language_model("openai/fake", connection=Connection(model.base))).save(
+        path
+    )
 
     def run(*arguments: object) -> Any:
         return cli("score", *arguments, "--judge", path, "--api-base", model.base, "--json")

@@ -111,13 +111,13 @@ def test_a_scale_that_was_inferred_is_widened_in_python_too() -> None:
         return js.read_labels(made, columns=OWN, **how)
 
     labels, held = read(-16), read(-25, seed=2)
-    judge = js.compile(js.ReadingsJudge(signals=["gpt4"]), labels, heldout=held, seed=0)
+    judge = js.compile(js.ModelReadings(signals=["gpt4"]), labels, heldout=held, seed=0)
     assert (judge.scale.low, judge.scale.high) == (-25, 0)
     assert any("the scale is -25..0" in note for note in judge.report.notes)
     stated = read(-16, scale=(-16, 0))
     with pytest.raises(js.OptionError, match="read both with the same scale"):
-        js.compile(js.ReadingsJudge(signals=["gpt4"]), stated, heldout=held, seed=0)
-    inside = js.compile(js.ReadingsJudge(signals=["gpt4"]), read(-30, scale=(-30, 0)), heldout=held, seed=0)
+        js.compile(js.ModelReadings(signals=["gpt4"]), stated, heldout=held, seed=0)
+    inside = js.compile(js.ModelReadings(signals=["gpt4"]), read(-30, scale=(-30, 0)), heldout=held, seed=0)
     assert (inside.scale.low, inside.scale.high) == (-30, 0)
 
 
@@ -147,7 +147,7 @@ def test_a_template_s_share_is_an_option_of_compiling(tmp_path: Path) -> None:
         assert done.exit_code == 0, done.output
         notes = " ".join(json.loads(done.stdout)["notes"])
         assert f"the 40 rows are {groups} groups" in notes, notes
-    judge = js.ReadingsJudge(signals=["gpt4"])
+    judge = js.ModelReadings(signals=["gpt4"])
     read = js.read_labels(made, columns=OWN, scale=(-6, 6))
     compiled = js.compile(judge, read, template_share=0.02, seed=0)
     assert any("the 40 rows are 40 groups" in note for note in compiled.report.notes)

@@ -18,7 +18,7 @@ from parrot import parrot
 from judgesmith.cli.show_command import Show
 from judgesmith.errors import ArtifactError, JudgesmithError
 from judgesmith.evaluating.judges import Wanted, read_judged
-from judgesmith.programs import artifact
+from judgesmith.programs import artifact, loading
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.judge import Judge
 from judgesmith.running import opening
@@ -123,7 +123,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 def opened(path: Path) -> Judge | None:
     """The judge that `js.load` and `judgesmith score` open, None where both refuse it, in one line and alike."""
-    doors = (lambda: artifact.load(path, lm=parrot()), lambda: opening.open_judge(path, "openai/parrot"))
+    doors = (lambda: loading.load(path, lm=parrot()), lambda: opening.open_judge(path, "openai/parrot"))
     judges = []
     for door in doors:
         try:
@@ -159,8 +159,8 @@ def test_any_json_anywhere_loads_or_is_one_line(forged: Any, folder: Path, capsy
     if judge is None:
         return
     judge.previews(Item("An output.", "A source."))
-    built = artifact.build(artifact.read(path))
-    again = artifact.build(artifact.Artifact.of(json.loads(artifact.dumps(built))))
+    built = loading.build(artifact.read(path))
+    again = loading.build(artifact.Artifact.of(json.loads(artifact.dumps(built))))
     assert artifact.fingerprint(built) == artifact.fingerprint(again)
 
 
@@ -220,23 +220,23 @@ def test_booleans_are_no_numbers(place: Place, tmp_path: Path) -> None:
     forged = changed(json.loads(json.dumps(next(j for j in JUDGES if j["calibration"]))), place, False, "put", "")
     (tmp_path / "judge.json").write_text(json.dumps(forged))
     with pytest.raises(ArtifactError, match=r"valid (number|integer)"):
-        artifact.load(tmp_path / "judge.json", lm=parrot())
+        loading.load(tmp_path / "judge.json", lm=parrot())
 
 
 def test_the_base_of_the_forgeries_loads(tmp_path: Path) -> None:
     for judge in JUDGES:
         (tmp_path / "judge.json").write_text(json.dumps(judge))
-        assert artifact.to_dict(artifact.load(tmp_path / "judge.json", lm=parrot()))["provenance"] == PROVENANCE
+        assert artifact.to_dict(loading.load(tmp_path / "judge.json", lm=parrot()))["provenance"] == PROVENANCE
 
 
 def test_the_deepest_provenance_that_is_saved_is_read(tmp_path: Path) -> None:
-    judge = ActiveCritic()
+    judge = Judge(ActiveCritic())
     part: list[Any] = []
     for _ in range(artifact.DEEPEST - 3):  # inside {"provenance": {"x": …}}
         part = [part]
     judge.provenance = {"x": part}
     judge.save(tmp_path / "judge.json")
-    assert artifact.load(tmp_path / "judge.json", lm=parrot()).provenance == judge.provenance
+    assert loading.load(tmp_path / "judge.json", lm=parrot()).provenance == judge.provenance
     judge.provenance = {"x": [part]}
     with pytest.raises(ArtifactError, match="nested deeper than 32 levels"):
         judge.save(tmp_path / "judge.json")

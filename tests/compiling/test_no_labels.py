@@ -27,12 +27,12 @@ def test_every_method_is_saved_and_loads(method: str, kind: str, compares: bool,
     run = cli(*UNLABELLED, *made)
     assert run.code == 0, run.err
     judge = js.load(path, lm=NAME)
-    assert judge.kind == kind
+    assert judge.method.kind == kind
     assert (judge.scale.low, judge.scale.high) == (1, 5)
-    assert judge.knowledge.criteria[0].name == "coherence"
+    assert judge.method.knowledge.criteria[0].name == "coherence"
     assert judge.provenance == {}
     if compares:
-        assert (judge.comparer.form, judge.comparer.order) == ("yes-no", "both")
+        assert (judge.method.comparer.form, judge.method.comparer.order) == ("yes-no", "both")
 
 
 def test_a_judge_of_ones_own_words_scores(server: Any, cli: Any, tmp_path: Path) -> None:
@@ -64,15 +64,18 @@ def test_one_sentence_is_a_judge_that_labels_correct(server: Any, cli: Any, tmp_
     started = ("compile", labels, "--start", judge, *model[2:], "--optimizer", "none", "-o", better)
     assert cli(*started).code == 0
     read = js.load(better, lm=NAME)
-    assert read.knowledge.criteria[0].name == "The reply is polite." and read.decision.names == ("false", "true")
+    assert read.method.knowledge.criteria[0].name == "The reply is polite." and read.outcome.decision.names == (
+        "false",
+        "true",
+    )
     cli(*started, "--method", "direct").refused("is a judge of method active-critic")
 
 
 def test_one_sentence_in_python() -> None:
     made = js.judge("The reply is polite.", lm=NAME)
-    assert (made.scale.low, made.scale.high, made.decision) == (1, 5, None)
-    assert js.judge("politeness").knowledge.criteria[0].name == "politeness"
-    assert js.judge("Is it safe?", pass_fail=True).decision.binary
+    assert (made.scale.low, made.scale.high, made.outcome.decision) == (1, 5, None)
+    assert js.judge("politeness").method.knowledge.criteria[0].name == "politeness"
+    assert js.judge("Is it safe?", pass_fail=True).outcome.decision.binary
     with pytest.raises(OptionError, match="there is no aspect 'poltness'; did you mean"):
         js.judge("poltness")
 

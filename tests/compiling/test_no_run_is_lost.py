@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 
 import judgesmith as js
 from judgesmith.cli.main import app
-from judgesmith.datasets.records import Labels, Row
+from judgesmith.datasets.records import Labels
+from judgesmith.datasets.row import Row
 from judgesmith.errors import ArtifactError, OptionError
 from judgesmith.programs.artifact import save_or_keep
 from judgesmith.signatures.values import Item, Scale, Verdict
@@ -55,7 +56,7 @@ GRADES = {"kind": "category", "levels": (0.0, 0.5, 1.0), "categories": ("bad", "
     ids=["8 binary", "90 binary", "all pass", "grades", "preferences", "constant", "tiny scale", "far scale"],
 )
 def test_every_kind_of_labels_gives_a_judge_that_is_saved(labels: Labels, tmp_path: Path) -> None:
-    judge = js.compile(js.ReadingsJudge(signals=["gpt4=0..1"]), labels, progress=False)
+    judge = js.compile(js.ModelReadings(signals=["gpt4=0..1"]), labels, progress=False)
     judge.save(tmp_path / "judge.json")
     verdicts = [one.score("A source.", "An output.", gpt4=0.4) for one in (judge, js.load(tmp_path / "judge.json"))]
     assert verdicts[0].to_dict() == verdicts[1].to_dict() and verdicts[0].failure is None
@@ -89,7 +90,7 @@ def test_what_a_file_cannot_hold_is_refused_before_a_call(
     given: dict[str, Any], kind: dict[str, Any], message: str, scripted: Any
 ) -> None:
     lm, transport = scripted([])
-    judge = js.ActiveCritic("coarse", lm=lm, **given)
+    judge = js.Judge(js.ActiveCritic("coarse", **given), lm=lm)
     with pytest.raises(ArtifactError, match=message):
         js.compile(judge, rated([0.0, 0.5, 1.0] * 10, (0, 1), **kind), progress=False)
     assert transport.requests == []
@@ -122,7 +123,7 @@ def test_what_was_fitted_is_kept_where_a_judge_cannot_be_saved(tmp_path: Path, m
 
 def test_a_judge_without_a_place_to_be_saved_is_kept_elsewhere(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x", encoding="utf-8")
-    judge = js.ActiveCritic("coarse", task="Summaries.")
+    judge = js.Judge(js.ActiveCritic("coarse", task="Summaries."))
     with pytest.raises(ArtifactError, match=r"cannot be written.*; all that was fitted is kept in") as error:
         save_or_keep(judge, tmp_path / "file" / "judge.json")
     kept = Path(str(error.value).partition("kept in ")[2].partition(", and")[0])
@@ -133,12 +134,12 @@ def test_a_judge_without_a_place_to_be_saved_is_kept_elsewhere(tmp_path: Path) -
 
 @pytest.mark.parametrize(("percent", "failure"), [(100 + 1e-9, None), (120.0, "gave 120, which is outside 0..100")])
 def test_a_raw_score_beyond_its_range_is_a_failure(percent: float, failure: str | None, scripted: Any) -> None:
-    class Beyond(js.Judge):
-        async def ajudge(self, item: Item, lm: Any) -> Verdict:
-            return Verdict(score=math.nan, percent=percent)
+    class Beyond(js.Method):
+        async def judge(self, item: Item, lm: Any) -> Verdict:
+            return Verdict(percent=percent)
 
     lm, _ = scripted([])
-    verdict = Beyond(lm=lm, scale=Scale(1, 5)).score("A source.", "An output.")
+    verdict = js.Judge(Beyond(), lm=lm, scale=Scale(1, 5)).score("A source.", "An output.")
     assert (verdict.failure is None) == (failure is None) and (failure or "") in (verdict.failure or "")
     assert math.isnan(verdict.score) if failure else (verdict.percent, verdict.score) == (100.0, 5.0)
 

@@ -112,8 +112,8 @@ def test_a_judge_without_labels_takes_a_preset(name: str, cli: Any, tmp_path: Pa
     assert done.code == 0, done.err
     judge = js.load(path, lm="openai/fake")
     asked = {k: v for k, v in NUMBERS[name].items() if k not in ("method", "lm", "annotators", "as")}
-    assert judge.options()["aspect"] == own.partition("/")[2]
-    assert judge.options().items() >= asked.items()
+    assert judge.method.saved_options()["aspect"] == own.partition("/")[2]
+    assert judge.method.saved_options().items() >= asked.items()
     if isinstance(judge, OpeNLGauge):
         assert [(m.model, m.temperature) for m in judge.annotators] == [
             (a, 0.0) for a in NUMBERS[name].get("annotators", ())
@@ -151,6 +151,12 @@ def test_a_seed_is_a_trial_of_drawn_answers(rows_file: Rows) -> None:
     given = {"labels": str(rows_file(120)), "scale": (0, 100), "library_aspect": "summarization/coherence", "train": 4}
     study = Study.prepare(Given.read("ablation", None, given, ["pairwise/table-2"]))
     judges = {cell: study.compiler(cell)[0] for cell in study.cells()}
-    assert {judge.trial for judge in judges.values()} == {0, 1, 2, 3, 4}  # the paper's five trials
-    assert all(judge.trial == cell.seed for cell, judge in judges.items())
-    assert {judge.samples for judge in judges.values() if judge.reading == "drawn"} == {1, 3, 10, 100, 1000}
+    assert {judge.method.options.trial for judge in judges.values()} == {0, 1, 2, 3, 4}  # the paper's five trials
+    assert all(judge.method.options.trial == cell.seed for cell, judge in judges.items())
+    assert {judge.method.options.samples for judge in judges.values() if judge.method.options.reading == "drawn"} == {
+        1,
+        3,
+        10,
+        100,
+        1000,
+    }

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 import judgesmith as js
 from judgesmith.cli.main import app
 from judgesmith.errors import LabelsError, ModelError, OptionError
+from judgesmith.programs.pipeline import numbers_of
 from judgesmith.programs.readings.bindings.columns import Column
 from judgesmith.serving.forms import RowIn
 
@@ -78,17 +79,17 @@ def test_what_people_like_beside_it_is_learnt_and_the_judge_needs_its_columns(tm
     refused = run("score", lacking, "--judge", tmp_path / "judge.json").exception
     assert "lacking.jsonl, row 1: there is no column 'ter'" in str(refused)
     item = RowIn.model_validate({"output": "A text.", "columns": {"gpt4": 3, "ter": "41.5"}}).item()
-    assert judge.numbers(item.columns) == {"gpt4": 3.0, "ter": 41.5}
+    assert numbers_of(judge.method, item.columns) == {"gpt4": 3.0, "ter": 41.5}
     with pytest.raises(TypeError, match="gtp4"):
         judge.score(output="A text.", gtp4=3)
 
 
 def test_an_empty_cell_is_a_failure_and_a_missing_column_stops_compiling(tmp_path: Path) -> None:
     labels = js.read_labels(written(tmp_path / "labels.jsonl", 40, strong=0.9), scale=(-6, 6))
-    (verdict,) = js.compile(js.ReadingsJudge(signals=["gpt4"]), labels).score_many([{"output": "A text.", "gpt4": ""}])
+    (verdict,) = js.compile(js.ModelReadings(signals=["gpt4"]), labels).score_many([{"output": "A text.", "gpt4": ""}])
     assert math.isnan(verdict.score) and verdict.failure == "column 'gpt4' is empty in this row"
     with pytest.raises(LabelsError, match=r"labels.jsonl, row 1: there is no column 'gpt5'"):
-        js.compile(js.ReadingsJudge(signals=["gpt5"]), labels)
+        js.compile(js.ModelReadings(signals=["gpt5"]), labels)
     with pytest.raises(ModelError, match="no language model"):
         js.compile(js.DirectScorer("fluency"), labels)
 
@@ -111,12 +112,12 @@ def test_columns() -> None:
 def test_a_recorded_judge_is_asked_instead_of_a_model(tmp_path: Path) -> None:
     said = written(tmp_path / "said.jsonl", 40, strong=0.9)
     rows = js.read_labels(said, scale=(-6, 6)).rows
-    judge = js.DirectScorer("fluency", lm=f"recorded:{said}#gpt4=0..6")
+    judge = js.Judge(js.DirectScorer("fluency"), lm=f"recorded:{said}#gpt4=0..6")
     *verdicts, other = judge.score_many([*rows, {"output": "Another."}])
     assert [v.percent for v in verdicts] == pytest.approx([r.columns["gpt4"] / 6 * 100 for r in rows], abs=1e-6)
     assert "nothing was recorded of this row" in str(other.failure)
     with pytest.raises(OptionError, match="line 1: there is no column 'gpt5'"):
-        js.DirectScorer("fluency", lm=f"recorded:{said}#gpt5")
+        js.Judge(js.DirectScorer("fluency"), lm=f"recorded:{said}#gpt5")
 
 
 def test_a_study_says_what_labels_add_to_a_signal(tmp_path: Path) -> None:

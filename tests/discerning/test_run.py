@@ -14,6 +14,7 @@ from json_lines import write
 from tables import table
 
 from judgesmith.programs.active_critic.critic import ActiveCritic
+from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.lm import Connection, language_model
 from judgesmith.testing.scripted import PROBE
 
@@ -208,7 +209,7 @@ def test_brief_scores_equal_for_fewer_tokens(
 ) -> None:
     saying(lambda ask: f"Score: {len(ask.judged) % 90}\nExplanation: Seen.")
     lm = language_model("openai/fake", connection=Connection(server.base))
-    ActiveCritic("vanilla", explain="after", reading="said", lm=lm).save(tmp_path / "after.json")
+    Judge(ActiveCritic("vanilla", explain="after", reading="said"), lm=lm).save(tmp_path / "after.json")
     asked = []
     for flags in ((), ("--brief",)):
         server.forget()

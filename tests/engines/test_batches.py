@@ -107,10 +107,10 @@ def test_one_record_that_cannot_be_read_is_its_own_trouble(scorer: js.BatchScore
 def test_half_a_surrogate_pair_is_kept_readable(
     scorer: js.BatchScorer, judge_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def judged(*_: Any) -> js.Verdict:
+    async def judged(*_: Any, **__: Any) -> js.Verdict:
         return js.Verdict(50.0, "It says \ud800.")
 
-    monkeypatch.setattr(js.ActiveCritic, "judged", judged)
+    monkeypatch.setattr(js.Judge, "judged", judged)
     made = scorer(pa.table({"output": ["r000"]}))
     assert made["judge_explanation"].to_pylist() == ["It says \\ud800."]
     assert json.loads(made["judge_verdict"][0].as_py())["score"] == 50.0
@@ -158,7 +158,7 @@ def test_what_is_no_batch_is_refused(what: str, scorer: js.BatchScorer, server: 
 
 
 def test_judges_and_models_that_no_batch_can_have_are_refused(tmp_path: Path, judge_file: Path) -> None:
-    js.PairS("fluency", lm="openai/fake").save(tmp_path / "pairs.json")
+    js.Judge(js.PairS("fluency"), lm="openai/fake").save(tmp_path / "pairs.json")
     with pytest.raises(js.OptionError, match="ranks the outputs of a document"):
         js.BatchScorer(tmp_path / "pairs.json")
     with pytest.raises(js.OptionError, match="takes the name of a model"):
@@ -179,7 +179,7 @@ def test_it_travels_with_its_judge(scorer: js.BatchScorer, judge_file: Path) -> 
 
 
 def test_a_judge_that_has_changed_is_noticed(scorer: js.BatchScorer, judge_file: Path, server: Any) -> None:
-    js.DirectScorer("fluency", reading="said", lm="openai/fake").save(judge_file)
+    js.Judge(js.DirectScorer("fluency", reading="said"), lm="openai/fake").save(judge_file)
     with pytest.raises(js.ArtifactError, match=f"was judge {scorer.fingerprint} when .* make the scorer again"):
         scorer(TABLE)
     again = js.BatchScorer(judge_file, connection=js.Connection(server.base))

@@ -16,6 +16,7 @@ from tables import cases
 
 from judgesmith.optimizers.examples import row_key
 from judgesmith.programs.active_critic.critic import ActiveCritic
+from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.lm import Connection, language_model
 from judgesmith.signatures.values import Scale
 
@@ -45,7 +46,7 @@ def saved(tmp_path: Path, server: Any) -> Callable[..., Path]:
 
     def make(name: str, *, scale: tuple[float, float] = (0, 100), aspect: str = "", seen: Any = ()) -> Path:
         lm = language_model("openai/fake", connection=Connection(server.base))
-        judge = ActiveCritic("vanilla", explain="before", reading="said", scale=Scale(*scale), lm=lm)
+        judge = Judge(ActiveCritic("vanilla", explain="before", reading="said"), scale=Scale(*scale), lm=lm)
         judge.provenance = {
             "labels": {"rows": 8, "origin": "l.csv", "aspect": aspect or "overall"},
             "seen": [row_key(row["source"], row["output"]) for row in seen],

@@ -465,7 +465,7 @@ def test_what_is_judged_comes_from_what_mlflow_hands_over(
     store: Store,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    judge, asked = js.ActiveCritic("vanilla", lm="openai/fake"), []
+    judge, asked = js.Judge(js.ActiveCritic("vanilla"), lm="openai/fake"), []
 
     def score(source: str, output: str, *, context: str | None, reference: str | None) -> Any:
         asked.append((source, output, context, reference))
@@ -491,11 +491,11 @@ def test_judges_that_cannot_be_scorers_are_refused(
     store: Store, judge_file: Path, server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(OptionError, match="against each other; an MLflow scorer sees one alone"):
-        mlflow_scorer(js.PairS(lm="openai/fake"))
+        mlflow_scorer(js.Judge(js.PairS(), lm="openai/fake"))
     with pytest.raises(ModelError, match="no language model"):
-        mlflow_scorer(js.ActiveCritic("vanilla"))
+        mlflow_scorer(js.Judge(js.ActiveCritic("vanilla")))
     with pytest.raises(OptionError, match="has its model already"):
-        mlflow_scorer(js.ActiveCritic("vanilla", lm="openai/fake"), connection=js.Connection(server.base))
+        mlflow_scorer(js.Judge(js.ActiveCritic("vanilla"), lm="openai/fake"), connection=js.Connection(server.base))
 
 
 def test_registering_without_a_name_is_refused_and_loading_names_the_extra(

@@ -151,7 +151,7 @@ def test_a_cross_validated_row_is_judged_by_a_judge_that_did_not_see_it(
     labels = labels.subset(range(documents * 4))
     server.answer = telling(fake)
     # With the description in every prompt: without it a row that was seen could not be told.
-    student = js.ActiveCritic("coarse", explain="before", use_criteria=False)
+    student = js.Judge(js.ActiveCritic("coarse", explain="before", use_criteria=False))
     search, rows = js.CorrelationRandomSearch(candidates=1), len(labels)
     plan = Compiler(search=search, **options).plan(student, labels, "openai/fake")
     assert (plan.rows, plan.folds, plan.heldout, plan.train) == (rows, folds, rows, folds * rows)
@@ -179,7 +179,7 @@ def test_folds_that_cannot_be_are_refused_before_a_call(server: Any, compiled: C
     with pytest.raises(OptionError, match=r"cv is 2, but .* there are 1; add rows of other documents"):
         compiled(labels.subset(range(4)), cv=2)
     assert server.asks == []
-    assert Compiler(cv=12).plan(js.ActiveCritic("vanilla"), labels, None).folds == 12
+    assert Compiler(cv=12).plan(js.Judge(js.ActiveCritic("vanilla")), labels, None).folds == 12
 
 
 @pytest.mark.parametrize("level", ["pooled", "sample", "system", "within"])
@@ -228,7 +228,7 @@ def test_a_form_of_answers_that_fails_is_not_chosen(server: Any, fake: Any, comp
 
     server.answer = answer
     judge, _ = compiled(judge=js.ActiveCritic("coarse", task="t", use_criteria=False), optimizer="none")
-    assert judge.options()["explain"] == "after"
+    assert judge.method.saved_options()["explain"] == "after"
 
 
 @pytest.mark.parametrize("right", ["fine", "coarse", "both"])
@@ -241,10 +241,13 @@ def test_the_fine_variant_is_kept_where_it_is_clearly_better(
         return int(ask.mark[1:]) * 37 % 101 if wrong else human[ask.mark]
 
     server.answer = lambda ask: CRITERIA if ask.step == "criteria" else fake.judging(score)(ask)
-    judge = js.ActiveCritic(explain="before", reading="said", task="Judge.", criteria=TWO)
+    judge = js.Judge(js.ActiveCritic(explain="before", reading="said", task="Judge.", criteria=TWO))
     plan = Compiler(search=js.CorrelationRandomSearch(candidates=0), heldout=SHARE).plan(judge, labels, "openai/fake")
     made, report = compiled(labels, judge, candidates=0)
-    assert (made.options()["variant"], report.heldout.q) == (right.replace("both", "coarse"), pytest.approx(3.0))
+    assert (made.method.saved_options()["variant"], report.heldout.q) == (
+        right.replace("both", "coarse"),
+        pytest.approx(3.0),
+    )
     assert [form.get("variant") for form in made.provenance["forms"]] == [None, "fine"]
     value, other = (f"{form['q']:.2f}" for form in reversed(made.provenance["forms"]))
     outcome = "kept" if right == "fine" else "left out, since it is not clearly better"
@@ -252,14 +255,14 @@ def test_the_fine_variant_is_kept_where_it_is_clearly_better(
     assert note + outcome in report.notes and note + outcome in made.provenance["notes"]
     assert made.provenance["cost"]["calls"] <= plan.calls
     # Embedded models try nothing dearer.
-    coarse = Compiler(search=None).plan(js.ActiveCritic("coarse"), labels, None).calls
-    assert Compiler(search=None).plan(js.ActiveCritic(), labels, "local/qwen2.5-0.5b").calls == coarse
+    coarse = Compiler(search=None).plan(js.Judge(js.ActiveCritic("coarse")), labels, None).calls
+    assert Compiler(search=None).plan(js.Judge(js.ActiveCritic()), labels, "local/qwen2.5-0.5b").calls == coarse
 
 
 def test_a_budget_without_room_for_the_fine_variant_keeps_coarse_and_says_so(
     server: Any, compiled: Compiled, labels: Labels
 ) -> None:
-    judge = js.ActiveCritic(explain="before", reading="said", task="Judge.", criteria=TWO)
+    judge = js.Judge(js.ActiveCritic(explain="before", reading="said", task="Judge.", criteria=TWO))
     # Probes, a coarse and a fine trial and zero-shot of 36 rows, 12 held-out rows by two judges and asked twice.
     least = 5 + 36 * (1 + 2 + 2) + 12 * 2 * 2 * 2
     for calls in (least - 1, least):
@@ -270,7 +273,7 @@ def test_a_budget_without_room_for_the_fine_variant_keeps_coarse_and_says_so(
         assert [note in plan.notes for note in notes] == [calls < least]
         assert ("is not tried: that takes a budget of 281 calls" in notes[0]) == (calls < least)
         assert any(ask.step == "criteria" for ask in server.asks) == (calls == least)
-        assert (made.options()["variant"], report.heldout.reached.failed) == ("coarse", 0)
+        assert (made.method.saved_options()["variant"], report.heldout.reached.failed) == ("coarse", 0)
         assert len(server.asks) <= calls
 
 
@@ -280,7 +283,7 @@ def test_nothing_beside_method_and_search_where_nothing_is_to_be_refined(
 ) -> None:
     fitted: list[object] = []
     monkeypatch.setattr("judgesmith.optimizers.compiling.refine", lambda *given: fitted.append(given) or [])
-    judge = js.ActiveCritic("coarse", explain="before", reading="said")
+    judge = js.Judge(js.ActiveCritic("coarse", explain="before", reading="said"))
     made, _ = compiled(labels, judge, candidates=1, refine=refined)
     assert len(fitted) == refined
     assert [form["knowledge"] for form in made.provenance["forms"]] == ([True, False] if refined else [])
@@ -321,12 +324,12 @@ def test_held_out_rows_of_a_variant_that_asks_twice_are_paid_for(
         return fake.judging(lambda a: human[a.mark] if "criteria_scores" in a.text else 50)(ask)
 
     server.answer = answer
-    judge = js.ActiveCritic("coarse", explain="before", reading="said", task="Judge.", criteria=TWO)
+    judge = js.Judge(js.ActiveCritic("coarse", explain="before", reading="said", task="Judge.", criteria=TWO))
     search = js.OptunaSearch(trials=40, startup=8, max_demos=2, variants=["fine"])
     assert Compiler(search=search, heldout=SHARE).plan(judge, labels, None).heldout_calls == 12 * (1 + 2)
     made, report = compiled(labels, judge, optimizer=search, budget=Budget(max_calls=560))
-    assert isinstance(made, js.ActiveCritic)
-    assert made.variant == "fine"
+    assert isinstance(made.method, js.ActiveCritic)
+    assert made.method.options.variant == "fine"
     assert report.stopped is not None
     assert report.heldout.objective.failed == 0
     assert report.heldout.q == pytest.approx(3.0)
@@ -353,7 +356,7 @@ def test_a_teacher_is_paid_from_the_same_budget(server: Any, compiled: Compiled,
 def test_folds_give_way_to_a_budget_and_the_plan_says_what_they_cost(
     server: Any, compiled: Compiled, labels: Labels
 ) -> None:
-    judge = js.ActiveCritic("coarse", explain="before")
+    judge = js.Judge(js.ActiveCritic("coarse", explain="before"))
     search = js.CorrelationRandomSearch(candidates=2)
     held, folds = (Compiler(search=search, heldout=share).plan(judge, labels, None) for share in (SHARE, None))
     assert (held.folds, folds.folds, folds.runs) == (0, 4, 1) and 4 * held.calls < folds.calls
@@ -396,10 +399,10 @@ def test_a_budget_of_money(server: Any, compiled: Compiled, labels: Labels) -> N
 @pytest.mark.parametrize(
     ("judge", "options"),
     [
-        (js.ActiveCritic(), {}),
-        (js.ActiveCritic("coarse"), {}),
-        (js.ActiveCritic("vanilla", explain="before"), {"optimizer": "none"}),
-        (js.ActiveCritic("fine", explain="before"), {"candidates": 1}),
+        (js.Judge(js.ActiveCritic()), {}),
+        (js.Judge(js.ActiveCritic("coarse")), {}),
+        (js.Judge(js.ActiveCritic("vanilla", explain="before")), {"optimizer": "none"}),
+        (js.Judge(js.ActiveCritic("fine", explain="before")), {"candidates": 1}),
     ],
     ids=["auto", "coarse", "vanilla", "fine"],
 )
@@ -447,7 +450,7 @@ def test_rows_that_suggest_chose_are_told(chosen: int, told: str, compiled: Comp
     rows = tuple(replace(row, suggested=n < chosen) for n, row in enumerate(labels.rows))
     judge, report = compiled(replace(labels, rows=rows), optimizer="none")
     assert any(told in note for note in report.notes)
-    assert judge.sureness is not None and judge.sureness.rows == {24: 24, 48: 48}[chosen]
+    assert judge.outcome.sureness is not None and judge.outcome.sureness.rows == {24: 24, 48: 48}[chosen]
 
 
 def test_intervals_for_other_systems_and_the_way_to_a_rater(

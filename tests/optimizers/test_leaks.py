@@ -17,7 +17,8 @@ import pytest
 
 import judgesmith as js
 from judgesmith.datasets import duplicates
-from judgesmith.datasets.records import Labels, Row
+from judgesmith.datasets.records import Labels
+from judgesmith.datasets.row import Row
 from judgesmith.datasets.splits import holdout_split
 from judgesmith.optimizers.examples import examples_of
 from judgesmith.optimizers.registry import build_optimizer, optimizers
@@ -40,19 +41,19 @@ KINDS = ("exact", "whitespace", "case", "one word changed", "same output", "same
 CLARITY = Criterion("Clarity", "It is easy to follow.")
 
 
-def critic(variant: Variant, **given: Any) -> ActiveCritic:
-    return ActiveCritic(variant, explain="before", reading="said", **given)
+def critic(variant: Variant, lm: Any = None, **given: Any) -> Judge:
+    return Judge(ActiveCritic(variant, explain="before", reading="said", **given), lm=lm)
 
 
 METHODS: dict[str, Callable[[], Judge]] = {
     "active-critic, vanilla": lambda: critic("vanilla"),
     "active-critic, coarse": lambda: critic("coarse", criteria=[CLARITY], task="Rate."),
     "active-critic, fine": lambda: critic("fine", criteria=[CLARITY], task="Rate."),
-    "openlgauge": lambda: OpeNLGauge("fluency"),
-    "pairwise-direct": lambda: PairwiseDirectScorer("fluency", levels=2, samples=1),
-    "g-eval": lambda: GEval("fluency", samples=1),
-    "direct": lambda: DirectScorer("fluency"),
-    "pairs": lambda: PairS("fluency", samples=1),
+    "openlgauge": lambda: Judge(OpeNLGauge("fluency")),
+    "pairwise-direct": lambda: Judge(PairwiseDirectScorer("fluency", levels=2, samples=1)),
+    "g-eval": lambda: Judge(GEval("fluency", samples=1)),
+    "direct": lambda: Judge(DirectScorer("fluency")),
+    "pairs": lambda: Judge(PairS("fluency", samples=1)),
 }
 LEVELS = ("Unacceptable", "Poor", "Fair", "Good", "Excellent")
 

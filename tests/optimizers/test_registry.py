@@ -44,7 +44,7 @@ def test_compiling_leaves_the_optimizer_as_it_is(name: str) -> None:
     for _ in range(2):
         student = ActiveCritic("vanilla", explain="before", reading="said")
         judge = js.compile(student, labels, lm=model.lm, optimizer=search, seed=3, progress=False)
-        made.append((judge.provenance["candidates"], judge.provenance["optimizer"], judge.options()))
+        made.append((judge.provenance["candidates"], judge.provenance["optimizer"], judge.method.saved_options()))
         assert vars(search) == before
         assert search.settings() == settings
     assert made[0] == made[1]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from judgesmith.datasets.records import Row
+from judgesmith.datasets.row import Row
 from judgesmith.optimizers.examples import row_key
 from judgesmith.optimizers.seen import Seen, marks
 

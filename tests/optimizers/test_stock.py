@@ -13,8 +13,9 @@ from judges import JUDGES
 
 import judgesmith as js
 from judgesmith.errors import ArtifactError, OptionError
-from judgesmith.programs.artifact import load
 from judgesmith.programs.judge import Judge
+from judgesmith.programs.loading import load
+from judgesmith.programs.pipeline import teach
 from judgesmith.testing.judges import obliging
 from judgesmith.testing.scripted import MakeScripted
 
@@ -119,7 +120,7 @@ def test_a_judge_compiled_by_dspy_is_called_saved_and_loaded(
         assert not any(text in content for text in own for content in before)
     made.save(tmp_path / "judge.json")
     np.testing.assert_equal(scores(load(tmp_path / "judge.json", lm=lm)), mine)
-    for predictor in made.taught():
+    for predictor in made.method.taught():
         assert optimizer != "LabeledFewShot" or len(predictor.demos) == 2
         for demo in predictor.demos:
             row = next(row for row in ROWS if row.output == demo["output"])
@@ -130,7 +131,7 @@ def test_knn_is_called_and_what_a_file_cannot_hold_is_not_saved(model: Any, tmp_
     def places(texts: list[str]) -> Any:
         return np.array([[len(text), sum(map(ord, text))] for text in texts], float)
 
-    judge = js.DirectScorer("fluency", lm=model[0], scale=js.Scale(1, 5))
+    judge = js.Judge(js.DirectScorer("fluency"), lm=model[0], scale=js.Scale(1, 5))
     with dspy.context(lm=model[0]):
         near = KNNFewShot(2, ROWS, dspy.Embedder(places), metric=METRIC).compile(judge)
         assert np.isfinite(scores(near)).all()
@@ -146,7 +147,7 @@ def test_knn_is_called_and_what_a_file_cannot_hold_is_not_saved(model: Any, tmp_
     ],
 )
 def test_rows_that_no_prompt_can_show_are_refused(row: dict[str, Any], problem: str, model: Any) -> None:
-    judge = js.DirectScorer("fluency", lm=model[0], scale=js.Scale(1, 5))
+    judge = js.Judge(js.DirectScorer("fluency"), lm=model[0], scale=js.Scale(1, 5))
     shown = [dspy.Example(source="s", output="o", **row).with_inputs("source", "output")]
     made = dspy.LabeledFewShot(k=1).compile(judge, trainset=shown)
     with pytest.raises(OptionError, match=problem):
@@ -154,10 +155,11 @@ def test_rows_that_no_prompt_can_show_are_refused(row: dict[str, Any], problem: 
 
 
 def test_a_text_that_another_document_has_too_is_no_leak(model: Any) -> None:
-    judge = js.DirectScorer("fluency", lm=model[0])
+    judge = js.Judge(js.DirectScorer("fluency"), lm=model[0])
     for group in "gh":
-        judge.teach(
-            {"source": f"Source {group}.", "output": "The same answer as elsewhere.", "group": group, "score": 50}
+        teach(
+            judge.method,
+            {"source": f"Source {group}.", "output": "The same answer as elsewhere.", "group": group, "score": 50},
         )
     (verdict,) = judge.score_many([{"source": "S.", "output": "Fine.", "group": "g"}])
     assert verdict.failure is None

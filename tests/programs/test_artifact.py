@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ from json_places import Place, at, put
 from tables import cases
 
 from judgesmith.errors import ArtifactError
-from judgesmith.programs import artifact
+from judgesmith.programs import artifact, loading
 from judgesmith.programs.active_critic.critic import ActiveCritic
-from judgesmith.programs.artifact import LARGEST, dumps, fingerprint, load, read, save, to_dict
+from judgesmith.programs.artifact import LARGEST, dumps, fingerprint, read, save, to_dict
+from judgesmith.programs.judge import Judge
+from judgesmith.programs.loading import load
 from judgesmith.programs.models.lm import Connection, Sampling, language_model
 from judgesmith.programs.outcome import Calibration
 from judgesmith.signatures.values import Criterion, CriterionScore, Item, Scale
@@ -24,16 +27,18 @@ OVERALL = "overall_scorer.predict"
 ITEM = Item("The output.", "The source.", "The context.", "The reference.", "doc9")
 
 
-def compiled(variant: str = "fine", **options: Any) -> ActiveCritic:
+def compiled(variant: str = "fine", **options: Any) -> Judge:
     """A judge with everything that a compiled one has."""
-    judge = ActiveCritic(
-        variant,  # type: ignore[arg-type]
-        **({"explain": "before", "reading": "said", "aspect": "clarity"} | options),
-        task="Summaries are judged.",
-        criteria=CRITERIA,
+    judge = Judge(
+        ActiveCritic(
+            variant,
+            **{"explain": "before", "reading": "said", "aspect": "clarity"} | options,
+            task="Summaries are judged.",
+            criteria=CRITERIA,
+        ),
         scale=Scale(1, 5),
     )
-    judge.calibration = Calibration((0.0, 40.0, 100.0), (1.1, 3.0, 4.9))
+    judge.outcome = replace(judge.outcome, calibration=Calibration((0.0, 40.0, 100.0), (1.1, 3.0, 4.9)))
     judge.provenance = {"made": "2025-01-01", "seed": 0, "q": [1.25, None], "labels": {"rows": 12}}
     whole = {"Fluency": CriterionScore(80.0, "Fine."), "Truth": CriterionScore(100 / 3, "One error.")}
     demos = [
@@ -52,7 +57,7 @@ def compiled(variant: str = "fine", **options: Any) -> ActiveCritic:
         {"source": "", "output": "Second.", "group": "doc2", "score": 0.0, "augmented": False, "gold": True},
         {"source": "", "output": "Third.", "group": "doc3", "score": 100.0, "augmented": False, "gold": False},
     ]
-    for predictor in artifact.predictors(judge).values():
+    for predictor in artifact.predictors(judge.method).values():
         predictor.demos = [dict(d) for d in demos]
         predictor.signature = predictor.signature.with_instructions("Rate as people do.\nSecond line.")
     return judge
@@ -73,13 +78,13 @@ def test_a_loaded_judge_sends_the_same_prompts(path: Path, variant: str, explain
     judge = compiled(variant, explain=explain, reading=reading)
     judge.save(path)
     again = load(path)
-    assert isinstance(again, ActiveCritic)
+    assert isinstance(again.method, ActiveCritic)
     for item in (ITEM, Item("Demo output.", "Demo source."), Item("x", group="doc2")):
         assert again.previews(item) == judge.previews(item)
-    assert again.options() == judge.options()
-    assert (again.scale, again.calibration) == (judge.scale, judge.calibration)
+    assert again.method.saved_options() == judge.method.saved_options()
+    assert again.outcome == judge.outcome
     assert again.provenance == judge.provenance
-    assert again.knowledge.criteria == CRITERIA
+    assert again.method.knowledge.criteria == CRITERIA
 
 
 def test_it_is_readable_in_a_diff(path: Path) -> None:
@@ -109,9 +114,9 @@ def test_neither_address_nor_key_is_saved(path: Path) -> None:
 def test_a_demonstration_with_an_unread_criterion_can_be_saved(path: Path) -> None:
     # Up to half of the criteria may be missing from a verdict that becomes a demonstration.
     judge = compiled()
-    demo = judge.criteria_scorer.predict.demos[0]
+    demo = judge.method.criteria_scorer.predict.demos[0]
     demo["criteria_scores"] = {"Fluency": CriterionScore(80.0, "Fine."), "Truth": CriterionScore(math.nan)}
-    judge.overall_scorer.predict.demos[0]["criteria_scores"] = demo["criteria_scores"]
+    judge.method.overall_scorer.predict.demos[0]["criteria_scores"] = demo["criteria_scores"]
     judge.save(path)
     again = load(path)
     assert again.previews(ITEM) == judge.previews(ITEM)
@@ -121,7 +126,7 @@ def test_a_demonstration_with_an_unread_criterion_can_be_saved(path: Path) -> No
 # Failures leave the old file
 
 
-def changed(change: Callable[[ActiveCritic], Any]) -> ActiveCritic:
+def changed(change: Callable[[Judge], Any]) -> Judge:
     judge = compiled()
     change(judge)
     return judge
@@ -133,11 +138,11 @@ def changed(change: Callable[[ActiveCritic], Any]) -> ActiveCritic:
         lambda j: j.provenance.update(q=math.nan),
         lambda j: j.provenance.update(q=object()),
         lambda j: j.provenance.update(q="\ud800"),
-        lambda j: setattr(j.knowledge, "description", "\ud800"),
-        lambda j: j.overall_scorer.predict.demos[0].update(score=101.0),
-        lambda j: j.overall_scorer.predict.demos[0].update(score=math.nan),
-        lambda j: j.overall_scorer.predict.demos[0].update(output=None),
-        lambda j: setattr(j.knowledge, "criteria", (Criterion("", "no name"),)),
+        lambda j: setattr(j.method.knowledge, "description", "\ud800"),
+        lambda j: j.method.overall_scorer.predict.demos[0].update(score=101.0),
+        lambda j: j.method.overall_scorer.predict.demos[0].update(score=math.nan),
+        lambda j: j.method.overall_scorer.predict.demos[0].update(output=None),
+        lambda j: setattr(j.method.knowledge, "criteria", (Criterion("", "no name"),)),
     ],
 )
 def test_what_cannot_be_saved_is_refused_and_the_old_file_stays(path: Path, change: Any) -> None:
@@ -168,18 +173,20 @@ def test_the_fingerprint_ignores_where_a_judge_comes_from_and_nothing_else() -> 
     judge.provenance = {"made": "another day"}
     assert fingerprint(judge) == first
     assert len(first) == 12
-    changes: list[Callable[[ActiveCritic], Any]] = [
-        lambda j: setattr(j.knowledge, "description", "Another task."),
-        lambda j: setattr(j.knowledge, "criteria", CRITERIA[:1]),
-        lambda j: setattr(j, "scale", Scale(0, 5)),
-        lambda j: setattr(j, "calibration", None),
-        lambda j: setattr(j, "aspect", ""),
-        lambda j: setattr(j, "use_task", False),
-        lambda j: j.overall_scorer.predict.demos.pop(),
-        lambda j: j.overall_scorer.predict.demos[0].update(score=1.0),
-        lambda j: j.overall_scorer.predict.demos.reverse(),
+    changes: list[Callable[[Judge], Any]] = [
+        lambda j: setattr(j.method.knowledge, "description", "Another task."),
+        lambda j: setattr(j.method.knowledge, "criteria", CRITERIA[:1]),
+        lambda j: setattr(j, "outcome", replace(j.outcome, scale=Scale(0, 5))),
+        lambda j: setattr(j, "outcome", replace(j.outcome, calibration=None)),
+        lambda j: j.method.choose(aspect=""),
+        lambda j: j.method.choose(use_task=False),
+        lambda j: j.method.overall_scorer.predict.demos.pop(),
+        lambda j: j.method.overall_scorer.predict.demos[0].update(score=1.0),
+        lambda j: j.method.overall_scorer.predict.demos.reverse(),
         lambda j: setattr(
-            j.overall_scorer.predict, "signature", j.overall_scorer.predict.signature.with_instructions("Other.")
+            j.method.overall_scorer.predict,
+            "signature",
+            j.method.overall_scorer.predict.signature.with_instructions("Other."),
         ),
     ]
     prints = {fingerprint(changed(change)) for change in changes} | {first}
@@ -193,7 +200,7 @@ def test_the_files_sampling_goes_with_its_model(path: Path, monkeypatch: pytest.
     data = to_dict(compiled()) | {"lm": {"model": "openai/m", "sampling": {"temperature": 0.3, "max_tokens": 50}}}
     path.write_text(json.dumps(data), encoding="utf-8")
     asked: list[Any] = []
-    monkeypatch.setattr(artifact, "language_model", lambda lm, *, sampling, **_: asked.append((lm, sampling)))
+    monkeypatch.setattr(loading, "language_model", lambda lm, *, sampling, **_: asked.append((lm, sampling)))
     load(path)
     load(path, lm="openai/other")
     assert asked == [("openai/m", Sampling(0.3, 50)), ("openai/other", Sampling(0.3, 50))]
@@ -214,7 +221,7 @@ def refused(path: Path, text: str | bytes, monkeypatch: pytest.MonkeyPatch) -> s
 
     path.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass"))
     with monkeypatch.context() as patch:
-        patch.setattr(artifact, "language_model", lambda *_, **__: pytest.fail("a model was looked up"))
+        patch.setattr(loading, "language_model", lambda *_, **__: pytest.fail("a model was looked up"))
         with pytest.raises(ArtifactError) as caught:
             load(path)
     return str(caught.value)

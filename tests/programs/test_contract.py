@@ -11,10 +11,11 @@ from judges import JUDGES, Make
 
 from judgesmith.errors import ArtifactError, LeakError, OptionError
 from judgesmith.programs.judge import Judge
+from judgesmith.programs.method import Cost, Method
 from judgesmith.programs.models.lm import LanguageModel
 from judgesmith.programs.models.transport import Request
 from judgesmith.programs.pointwise.direct import DirectScorer
-from judgesmith.programs.registry import judges
+from judgesmith.programs.registry import methods
 from judgesmith.programs.simple import judge
 from judgesmith.signatures.values import Item, Usage, Verdict
 from judgesmith.testing import JudgeContract
@@ -24,7 +25,7 @@ from judgesmith.testing.scripted import scripted_models
 
 def test_the_core_compares_with_no_name_of_a_part() -> None:
     """What a part is, fits or saves it declares; code that asks for its name would have to know all of them."""
-    names = set(judges.names())
+    names = set(methods.names())
     root = Path(__file__).resolve().parents[2]
     core = [*(root / "programs").glob("*.py"), *(root / "optimizers").rglob("*.py")]
     core += [path for room in ("models", "prompting") for path in (root / "programs" / room).glob("*.py")]
@@ -34,7 +35,7 @@ def test_the_core_compares_with_no_name_of_a_part() -> None:
             asked: list[ast.expr] = []
             if isinstance(node, ast.Compare):
                 asked = [node.left, *node.comparators]
-            elif isinstance(node, ast.Call) and ast.unparse(node.func) == "judges.get":
+            elif isinstance(node, ast.Call) and ast.unparse(node.func) == "methods.get":
                 asked = node.args
             wrong += [f"{path.name}:{node.lineno}" for a in asked if isinstance(a, ast.Constant) and a.value in names]
     assert wrong == []
@@ -69,33 +70,33 @@ class TestOfASignature(JudgeContract):
 class _Forgetful(Printable):
     """Counts nothing: the base counts for it, so that no test needs to fail."""
 
-    async def ajudge(self, item: Item, lm: LanguageModel) -> Verdict:
-        return (await super().ajudge(item, lm)).model_copy(update={"usage": Usage()})
+    async def judge(self, item: Item, lm: LanguageModel) -> Verdict:
+        return (await super().judge(item, lm)).model_copy(update={"usage": Usage()})
 
 
 class _Talkative(Printable):
     """Makes two calls, and announces one."""
 
-    async def ajudge(self, item: Item, lm: LanguageModel) -> Verdict:
-        await super().ajudge(item, lm)
-        return await super().ajudge(item, lm)
+    async def judge(self, item: Item, lm: LanguageModel) -> Verdict:
+        await super().judge(item, lm)
+        return await super().judge(item, lm)
 
 
 class _Leaking(DirectScorer):
     """Writes its demonstrations into the prompt by itself."""
 
-    async def ajudge(self, item: Item, lm: LanguageModel) -> Verdict:
+    async def judge(self, item: Item, lm: LanguageModel) -> Verdict:
         shown = "\n".join(str(demo["output"]) for demo in self.scorer.predict.demos)
         await lm.complete(Request([{"role": "user", "content": f"{shown}\n{item.output}\nScore it."}], 10))
-        return await super().ajudge(item, lm)
+        return await super().judge(item, lm)
 
-    def calls_per_row(self) -> int:
-        return 2
+    def cost(self) -> Cost:
+        return Cost(2)
 
 
 class _Doubling(Printable):
-    async def ajudge(self, item: Item, lm: LanguageModel) -> Verdict:
-        verdict = await super().ajudge(item, lm)
+    async def judge(self, item: Item, lm: LanguageModel) -> Verdict:
+        verdict = await super().judge(item, lm)
         return verdict.model_copy(update={"percent": 2 * verdict.percent + 150})
 
 
@@ -107,33 +108,35 @@ class _Doubling(Printable):
         (_Doubling, JudgeContract.test_rows_get_verdicts_in_their_order_on_the_users_scale, AssertionError),
     ],
 )
-def test_the_suite_finds_a_judge_that_breaks_a_promise(part: type[Judge], test: Any, error: type[Exception]) -> None:
+def test_the_suite_finds_a_judge_that_breaks_a_promise(part: type[Method], test: Any, error: type[Exception]) -> None:
     with scripted_models() as scripted, pytest.raises(error):
-        test(JudgeContract(), lambda **given: part(**given), scripted)
+        test(JudgeContract(), lambda **given: Judge(part(), **given), scripted)
 
 
 def test_usage_is_reported_for_a_judge_that_does_not() -> None:
     with scripted_models() as scripted:
         lm, _ = scripted(obliging())
-        verdict = _Forgetful(lm=lm).score("A source.", "An output.")
+        verdict = Judge(_Forgetful(), lm=lm).score("A source.", "An output.")
         assert (verdict.failure, verdict.usage.calls) == (None, 1)
-        JudgeContract().test_what_was_sent_is_reported_and_was_announced(lambda **given: _Forgetful(**given), scripted)
+        JudgeContract().test_what_was_sent_is_reported_and_was_announced(
+            lambda **given: Judge(_Forgetful(), **given), scripted
+        )
 
 
 def test_an_answer_that_dspy_cannot_read_is_nan_with_a_reason() -> None:
     with scripted_models() as scripted:
         lm, _ = scripted(lambda _: "I would rather not.")
-        verdict = Printable(lm=lm).score("A source.", "An output.")
+        verdict = Judge(Printable(), lm=lm).score("A source.", "An output.")
         assert math.isnan(verdict.score) and "cannot be read" in (verdict.failure or "")
         assert verdict.raw and verdict.usage.calls == len(verdict.raw)
-        assert list(Printable().previews(Item("An output.", "A source."))) == ["first call"]
+        assert list(Judge(Printable()).previews(Item("An output.", "A source."))) == ["first call"]
 
 
 def test_a_plain_predictors_demonstrations_of_the_rows_document_are_left_out_and_not_saved(tmp_path: Path) -> None:
     with scripted_models() as scripted:
         lm, transport = scripted(obliging())
-        judge = Printable(lm=lm)
-        judge.predict.demos = [
+        judge = Judge(Printable(), lm=lm)
+        judge.method.predict.demos = [
             {"source": "S.", "output": "This marked text is of g.", "reason": "r", "printed": "no", "group": "g"}
         ]
         verdicts = list(judge.score_many([Item("Fine.", "New.", group=group) for group in "gh"]))

@@ -11,20 +11,21 @@ from hypothesis import strategies as st
 
 from judgesmith.errors import ArtifactError, OptionError
 from judgesmith.parts import from_text
-from judgesmith.programs import artifact
+from judgesmith.programs import artifact, loading
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.aspects import aspects
 from judgesmith.programs.capabilities import Choice, HasChoices, HasForms, InfersTask
 from judgesmith.programs.judge import Judge
-from judgesmith.programs.one_aspect import OneAspectJudge
+from judgesmith.programs.method import Method
+from judgesmith.programs.one_aspect import OneAspect
 from judgesmith.programs.openlgauge.judge import Member, OpeNLGauge
 from judgesmith.programs.pointwise.direct import DirectScorer
-from judgesmith.programs.registry import judges
+from judgesmith.programs.registry import methods
 from judgesmith.signatures.values import Criterion
 
 CLARITY, TRUTH = Criterion("Clarity", "It is easy to follow."), Criterion("Truth", "It is true.")
 #: Those of the package: other tests register judges of their own.
-JUDGES = {kind: part for kind, part in judges.parts().items() if part.__module__.startswith("judgesmith.")}
+JUDGES = {kind: part for kind, part in methods.parts().items() if part.__module__.startswith("judgesmith.")}
 OPTIONS = [(kind, name) for kind, part in JUDGES.items() for name in part.Options.model_fields]
 #: Values of options whose type does not say what they may be.
 OTHERS: dict[str, Any] = {
@@ -39,7 +40,7 @@ OTHERS: dict[str, Any] = {
 WITH = {"combine": {"variant": "fine"}}
 
 
-def other(part: type[Judge], name: str) -> Any:
+def other(part: type[Method], name: str) -> Any:
     """A value of an option that is not its default."""
     if name in OTHERS:
         return OTHERS[name]
@@ -54,32 +55,33 @@ def other(part: type[Judge], name: str) -> Any:
     return field.default / 2 if isinstance(field.default, float) else "openai/other"
 
 
-def make(part: type[Judge], **options: Any) -> Judge:
+def make(part: type[Method], **options: Any) -> Judge:
     name = options.pop("aspect", "Clarity")
-    return part(aspect=name, criteria=[CLARITY], **options)
+    kind: Any = part
+    return Judge(kind(aspect=name, criteria=[CLARITY], **options))
 
 
 @pytest.mark.parametrize(("kind", "name"), OPTIONS)
 def test_an_option_reaches_the_judge_its_settings_and_the_artifact(kind: str, name: str, tmp_path: Path) -> None:
-    part = judges.get(kind)
+    part = methods.get(kind)
     options = WITH.get(name, {})
     plain, judge = make(part, **options), make(part, **options, **{name: other(part, name)})
-    changed = {n for n, value in judge.settings().items() if plain.settings()[n] != value}
+    changed = {n for n, value in judge.method.settings().items() if plain.method.settings()[n] != value}
     assert changed == {name}
     judge.save(tmp_path / "judge.json")
-    loaded = artifact.build(artifact.read(tmp_path / "judge.json"))
-    assert loaded.settings() == judge.settings()
+    loaded = loading.build(artifact.read(tmp_path / "judge.json"))
+    assert loaded.method.settings() == judge.method.settings()
     assert artifact.fingerprint(loaded) == artifact.fingerprint(judge) != artifact.fingerprint(plain)
     # The same value as the text of NAME=VALUE.
     value = other(part, name)
     text = ",".join(map(str, value)) if isinstance(value, list) else "no" if value is False else str(value)
     read = make(part, **options, **{name: from_text(part.Options.model_fields[name], text)})
-    assert read.settings() == judge.settings()
+    assert read.method.settings() == judge.method.settings()
 
 
 @pytest.mark.parametrize(("kind", "name"), OPTIONS)
 def test_an_option_is_refused_where_it_would_do_nothing(kind: str, name: str, tmp_path: Path) -> None:
-    value = other(judges.get(kind), name)
+    value = other(methods.get(kind), name)
     for lacking in (p for p in JUDGES.values() if name not in p.Options.model_fields):
         with pytest.raises(OptionError, match=f"{lacking.__name__} has no option '{name}'"):
             lacking(**{name: value})
@@ -89,36 +91,36 @@ def test_an_option_is_refused_where_it_would_do_nothing(kind: str, name: str, tm
         saved["program"]["options"][name] = value
         (tmp_path / "judge.json").write_text(json.dumps(saved))
         with pytest.raises(ArtifactError, match=f"unknown option '{name}'"):
-            artifact.build(artifact.read(tmp_path / "judge.json"))
+            loading.build(artifact.read(tmp_path / "judge.json"))
 
 
-@pytest.mark.parametrize("part", judges.parts().values(), ids=lambda part: part.kind)
-def test_how_it_is_made_can_be_read(part: type[Judge]) -> None:
+@pytest.mark.parametrize("part", methods.parts().values(), ids=lambda part: part.kind)
+def test_how_it_is_made_can_be_read(part: type[Method]) -> None:
     shown = inspect.signature(part).parameters
     assert set(part.Options.model_fields) <= set(shown)
-    assert {"task", "criteria", "lm", "scale"} <= set(shown)
+    assert {"task", "criteria"} <= set(shown)
     assert not any(p.kind is inspect.Parameter.VAR_KEYWORD for p in shown.values())
 
 
-def test_an_attribute_is_the_option_and_assigning_checks_it() -> None:
-    judge = DirectScorer("fluency")
-    copy = judge.copy_for(reading="said")
-    assert (judge.reading, copy.reading) == ("auto", "said")
+def test_options_are_chosen_together_and_checked() -> None:
+    method = DirectScorer("fluency")
+    copy = method.with_(reading="said")
+    assert (method.options.reading, copy.options.reading) == ("auto", "said")
     with pytest.raises(
         OptionError, match="DirectScorer, reading: Input should be 'said', 'expected' or 'auto'; got 'guessed'"
     ):
-        judge.reading = "guessed"
-    judge.reading = "expected"
-    assert judge.settings() == {"kind": "direct", "aspect": "fluency", "reading": "expected"}
+        method.choose(reading="guessed")
+    method.choose(reading="expected")
+    assert method.settings() == {"kind": "direct", "aspect": "fluency", "reading": "expected"}
     with pytest.raises(OptionError, match=r"no option 'readin' \(did you mean 'reading'\?\)"):
         DirectScorer("fluency", readin="said")
     with pytest.raises(AttributeError, match="no attribute 'beam'"):
-        judge.beam  # noqa: B018
+        method.options.beam  # noqa: B018
     # Together they make sense, one after the other they would not.
     critic = ActiveCritic("fine", combine="mean", criteria=[CLARITY])
-    assert critic.copy_for(variant="coarse", combine="os-e").variant == "coarse"
+    assert critic.with_(variant="coarse", combine="os-e").options.variant == "coarse"
     with pytest.raises(OptionError, match="only the fine variant"):
-        critic.variant = "coarse"
+        critic.choose(variant="coarse")
 
 
 # From a command line or a settings file ------------------------------------------------------------------------------
@@ -126,13 +128,13 @@ def test_an_attribute_is_the_option_and_assigning_checks_it() -> None:
 
 def test_an_aspect_comes_from_the_labels_the_library_or_the_users_words() -> None:
     by_name = DirectScorer.from_options({}, labels_aspect="fluency")
-    assert by_name.aspect == "fluency"
-    assert DirectScorer.from_options({}, labels_aspect="human_score").aspect == "overall"
+    assert by_name.options.aspect == "fluency"
+    assert DirectScorer.from_options({}, labels_aspect="human_score").options.aspect == "overall"
     named = OpeNLGauge.from_options({"rules": "no"}, labels_aspect="score", library_aspect="summarization/coherence")
     known = aspects().find("summarization/coherence")
-    assert (named.aspect, named.low, named.rules) == ("coherence", known.low, False)
+    assert (named.options.aspect, named.options.low, named.options.rules) == ("coherence", known.low, False)
     own = DirectScorer.from_options({}, labels_aspect="score", criteria=[CLARITY], task="Answers are judged.")
-    assert (own.aspect, own.knowledge.criteria, own.knowledge.description) == (
+    assert (own.options.aspect, own.knowledge.criteria, own.knowledge.description) == (
         "Clarity",
         (CLARITY,),
         "Answers are judged.",
@@ -154,14 +156,14 @@ def test_an_aspect_comes_from_the_labels_the_library_or_the_users_words() -> Non
 def test_what_a_method_cannot_be_told_is_said(method: str, words: dict[str, Any], problem: str) -> None:
     kind, _, variant = method.partition(" ")
     with pytest.raises(OptionError, match=problem):
-        judges.get(kind).from_options({"variant": variant} if variant else {}, **({"labels_aspect": None} | words))
+        methods.get(kind).from_options({"variant": variant} if variant else {}, **({"labels_aspect": None} | words))
 
 
 # What compiling asks -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("part", [p for p in judges.parts().values() if issubclass(p, OneAspectJudge)])
-def test_a_judge_of_one_aspect_leaves_nothing_to_infer_or_to_choose(part: type[Judge]) -> None:
+@pytest.mark.parametrize("part", [p for p in methods.parts().values() if issubclass(p, OneAspect)])
+def test_a_judge_of_one_aspect_leaves_nothing_to_infer_or_to_choose(part: type[Method]) -> None:
     assert not isinstance(part("fluency"), InfersTask | HasForms | HasChoices)
 
 
@@ -199,8 +201,8 @@ def test_whatever_a_search_chooses_is_a_judge(drawn: Any, variants: set[str], da
         if choice.open(made):
             made[choice.name] = data.draw(st.sampled_from(choice.values))
     chosen = critic.with_choices(made)
-    assert chosen is not critic and chosen.calls_per_row() <= critic.most_calls_per_row(variants=sorted(variants))
-    assert chosen.variant == made.get("variant", critic.variant)
+    assert chosen is not critic and chosen.cost().calls_per_row <= critic.most_calls_per_row(variants=sorted(variants))
+    assert chosen.options.variant == made.get("variant", critic.options.variant)
     if critic.knowledge.criteria:
         assert chosen.knowledge.criteria and set(chosen.knowledge.criteria) <= set(critic.knowledge.criteria)
     if made.get("use_task") is False:
@@ -222,7 +224,8 @@ def test_what_was_fitted_comes_back_as_numbers() -> None:
     fitted = json.loads(json.dumps(judge.fitted()))
     fitted["ensemble"][0]["weight"] = 0.75
     judge.load_fitted("ensemble", fitted["ensemble"])
-    assert [m.weight for m in judge.annotators] == [0.75, 0.25]
+    assert [m.weight for m in judge.options.annotators] == [0.75, 0.25]
     for part in JUDGES.values():
-        with pytest.raises(OptionError, match="takes no horoscope"):
-            part(criteria=[CLARITY], aspect="Clarity").load_fitted("horoscope", {})
+        saved = artifact.to_dict(make(part)) | {"horoscope": {}}
+        with pytest.raises(ArtifactError, match="takes no horoscope"):
+            artifact.Artifact.of(saved)

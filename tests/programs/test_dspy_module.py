@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -85,9 +86,9 @@ def lm(scripted: MakeScripted) -> Any:
     return scripted(answers)[0]
 
 
-def fine(**given: Any) -> js.ActiveCritic:
-    settled = {"explain": "before", "reading": "said"} | given
-    return js.ActiveCritic("fine", task="Summaries are judged.", criteria=CRITERIA, **settled)
+def fine(**given: Any) -> js.Judge:
+    method = js.ActiveCritic("fine", task="Summaries are judged.", criteria=CRITERIA, explain="before", reading="said")
+    return js.Judge(method, **given)
 
 
 # Called
@@ -144,7 +145,7 @@ def test_without_a_model_an_evaluator_says_what_to_do() -> None:
 # Traced
 
 CALL = ["    JudgePredict", "      format", "      lm test/model", "      parse"]
-TREE = ["ActiveCritic", "  MultiCriteriaScorer", *CALL, "  OverallScorer", *CALL]
+TREE = ["Judge", "  MultiCriteriaScorer", *CALL, "  OverallScorer", *CALL]
 
 
 def test_callbacks_show_the_tree_of_a_judge(lm: Any) -> None:
@@ -162,7 +163,7 @@ def test_callbacks_show_the_tree_of_a_judge(lm: Any) -> None:
 
 def test_callbacks_on_one_module_and_on_the_model_alone(lm: Any) -> None:
     judge, heard = fine(lm=lm), Heard()
-    judge.overall_scorer.callbacks = [heard]
+    judge.method.overall_scorer.callbacks = [heard]
     judge.score("s", "o")
     assert heard.tree == ["OverallScorer"]
     other = Heard()
@@ -174,9 +175,9 @@ def test_callbacks_on_one_module_and_on_the_model_alone(lm: Any) -> None:
 def test_the_history_of_modules_the_model_and_dspy_holds_the_calls_but_no_probe(lm: Any) -> None:
     judge = fine(lm=lm)
     judge.score("A source.", "An output.")
-    assert [len(h) for h in (judge.history, judge.overall_scorer.history, lm.dspy.history)] == [2, 1, 2]
+    assert [len(h) for h in (judge.history, judge.method.overall_scorer.history, lm.dspy.history)] == [2, 1, 2]
     assert GLOBAL_HISTORY[-2:] == lm.dspy.history
-    entry = judge.overall_scorer.predict.history[0]
+    entry = judge.method.overall_scorer.predict.history[0]
     assert entry["outputs"] == [OVERALL] and entry["model"] == "test/model"
     assert "An output." in entry["messages"][-1]["content"]
     assert entry["usage"] == {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
@@ -190,20 +191,20 @@ def test_what_stands_in_a_history_is_no_part_of_the_judge(lm: Any) -> None:
     judge = fine(lm=lm)
     names = [name for name, _ in judge.named_parameters()]
     judge.history.append(dspy.Predict("a -> b"))  # DSPy's own walk would take it for one of the judge's
-    judge.overall_scorer.history.append(dspy.Predict("a -> b"))
+    judge.method.overall_scorer.history.append(dspy.Predict("a -> b"))
     assert [name for name, _ in judge.named_parameters()] == names
     assert len(judge.predictors()) == 2
 
 
 def test_rows_scored_in_bulk_are_in_no_history_and_callbacks_and_usage_see_them(lm: Any) -> None:
-    judge, heard = js.ActiveCritic("vanilla", explain="none", reading="said", lm=lm), Heard()
+    judge, heard = js.Judge(js.ActiveCritic("vanilla", explain="none", reading="said"), lm=lm), Heard()
     before = list(GLOBAL_HISTORY)
     for _ in judge.score_many([{"output": f"o{i}"} for i in range(3)], progress=False):
         pass
     assert (judge.history, lm.dspy.history, GLOBAL_HISTORY) == ([], [], before)
     with dspy.context(callbacks=[heard]), dspy.track_usage() as used:
         list(judge.score_many([{"output": f"p{i}"} for i in range(3)], progress=False))
-    assert heard.tree.count("ActiveCritic") == 3
+    assert heard.tree.count("Judge") == 3
     assert used.get_total_tokens()["test/model"]["total_tokens"] == 45
 
 
@@ -211,7 +212,7 @@ def test_rows_scored_in_bulk_are_in_no_history_and_callbacks_and_usage_see_them(
 
 
 def test_a_model_with_forward_alone_works_and_is_not_probed() -> None:
-    mine, judge = Forward(lambda _: OVERALL), js.ActiveCritic()
+    mine, judge = Forward(lambda _: OVERALL), js.Judge(js.ActiveCritic())
     with dspy.context(lm=mine):
         assert judge.score("s", "o").score == 70.0
     assert len(mine.history) == len(judge.history) == 1
@@ -228,7 +229,7 @@ def test_a_dummy_gives_the_lines_of_criteria() -> None:
 
 
 def test_the_model_that_was_set_is_the_one_that_is_got(scripted: MakeScripted) -> None:
-    judge, dummy = js.ActiveCritic(), DummyLM([{"score": "80"}])
+    judge, dummy = js.Judge(js.ActiveCritic()), DummyLM([{"score": "80"}])
     assert judge.get_lm() is None
     judge.set_lm(dummy)
     assert judge.get_lm() is dummy
@@ -263,10 +264,10 @@ def test_an_adapter_that_is_set_changes_no_prompt_and_no_reading(scripted: MakeS
 # Saved and loaded
 
 
-def compiled(lm: Any = None) -> js.ActiveCritic:
+def compiled(lm: Any = None) -> js.Judge:
     judge = fine(lm=lm, scale=Scale(1, 5))
-    judge.calibration = Calibration((0.0, 50.0, 100.0), (1.0, 2.0, 5.0))
-    for predictor in judge.taught():
+    judge.outcome = replace(judge.outcome, calibration=Calibration((0.0, 50.0, 100.0), (1.0, 2.0, 5.0)))
+    for predictor in judge.method.taught():
         predictor.demos = [
             {"source": "A source.", "output": "An output.", "group": "g", "score": 30.0, "explanation": "So."}
             | {"augmented": False, "gold": True, "annotation": ""}
@@ -277,7 +278,7 @@ def compiled(lm: Any = None) -> js.ActiveCritic:
 def test_a_judge_loads_its_own_file_in_place(lm: Any, tmp_path: Path) -> None:
     judge = compiled(lm)
     judge.save(tmp_path / "judge.json")
-    fresh = js.ActiveCritic(lm=lm)  # another variant: the file says which
+    fresh = js.Judge(js.ActiveCritic(), lm=lm)  # another variant: the file says which
     heard = Heard()
     fresh.callbacks = [heard]
     fresh.load(tmp_path / "judge.json")
@@ -286,9 +287,9 @@ def test_a_judge_loads_its_own_file_in_place(lm: Any, tmp_path: Path) -> None:
     assert one == two
     assert repr(fresh.score("s", "o").criteria) == repr(judge.score("s", "o").criteria)
     assert fresh.score("s", "o").score == judge.score("s", "o").score == pytest.approx(3.2)  # 2 + 3·(70 − 50)/50
-    assert fresh.get_lm() is judge.get_lm() and heard.tree[0] == "ActiveCritic"
+    assert fresh.get_lm() is judge.get_lm() and heard.tree[0] == "Judge"
     with pytest.raises(ArtifactError, match=r"active-critic judge; js.load"):
-        js.DirectScorer("fluency").load(tmp_path / "judge.json")
+        js.Judge(js.DirectScorer("fluency")).load(tmp_path / "judge.json")
 
 
 def test_what_is_pickled_is_refused_by_name_with_what_to_do(tmp_path: Path, lm: Any) -> None:
@@ -309,10 +310,11 @@ def test_what_is_pickled_is_refused_by_name_with_what_to_do(tmp_path: Path, lm: 
 
 def test_the_state_goes_through_dump_and_load_and_a_parents_file(tmp_path: Path, lm: Any) -> None:
     program = Parent(compiled())
-    program.inner.decision = Decision(("fail", "pass"), (55.0,), binary=True)
-    program.inner.sureness = Sureness((0.0, 100.0), (0.5, 0.2), (0.9,), (None,), 40, 20)
+    decision = Decision(("fail", "pass"), (55.0,), binary=True)
+    sureness = Sureness((0.0, 100.0), (0.5, 0.2), (0.9,), (None,), 40, 20)
+    program.inner.outcome = replace(program.inner.outcome, decision=decision, sureness=sureness)
     state = json.loads(json.dumps(program.inner.dump_state()))
-    fresh = js.ActiveCritic("fine", explain="before", reading="said")
+    fresh = js.Judge(js.ActiveCritic("fine", explain="before", reading="said"))
     fresh.load_state(state)
     program.save(tmp_path / "program.json")
     parent = Parent(fine())
@@ -320,21 +322,24 @@ def test_the_state_goes_through_dump_and_load_and_a_parents_file(tmp_path: Path,
     for judge in (fresh, parent.inner):
         judge.set_lm(lm)
         assert judge.scale == Scale(1, 5)
-        assert judge.calibration == compiled().calibration
-        assert (judge.knowledge.description, judge.knowledge.criteria) == ("Summaries are judged.", CRITERIA)
-        assert (judge.decision, judge.sureness) == (program.inner.decision, program.inner.sureness)
-        assert judge.overall_scorer.predict.demos == compiled().overall_scorer.predict.demos
+        assert judge.outcome.calibration == compiled().outcome.calibration
+        assert (judge.method.knowledge.description, judge.method.knowledge.criteria) == (
+            "Summaries are judged.",
+            CRITERIA,
+        )
+        assert (judge.outcome.decision, judge.outcome.sureness) == (decision, sureness)
+        assert judge.method.overall_scorer.predict.demos == compiled().method.overall_scorer.predict.demos
         assert judge.score("s", "o").score == compiled(lm).score("s", "o").score
         judge.load_state(compiled().dump_state())  # of a judge that decides nothing and is not sure
-        assert (judge.decision, judge.sureness) == (None, None)
+        assert (judge.outcome.decision, judge.outcome.sureness) == (None, None)
 
 
 def test_a_state_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     state = fine().dump_state()
     with pytest.raises((ArtifactError, KeyError)):
-        js.DirectScorer("fluency").load_state(state)
+        js.Judge(js.DirectScorer("fluency")).load_state(state)
     forged = json.loads(json.dumps(state))
-    forged["overall_scorer.predict"]["lm"] = {"model": "openai/x", "api_base": "http://elsewhere"}
+    forged["method.overall_scorer.predict"]["lm"] = {"model": "openai/x", "api_base": "http://elsewhere"}
     with pytest.raises(ArtifactError, match="not a state"):
         fine().load_state(forged)
     other = json.loads(json.dumps(state))

@@ -45,7 +45,7 @@ def test_a_score_without_an_explanation_is_explained_in_one_more_call(
         return str(why)
 
     more = {} if kind == "direct" else {"explain": "before"}
-    judge = JUDGES[kind](reading="said", scale=Scale(1, 5), lm=scripted(answer)[0], **more)
+    judge = JUDGES[kind](scale=Scale(1, 5), lm=scripted(answer)[0]).with_(reading="said", **more)
     judge.explains = True
     verdict = judge.score("The bridge is closed.", output)
     assert (verdict.failure, verdict.score, verdict.explanation) == (None, 2.6, explanation)

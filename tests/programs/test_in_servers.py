@@ -12,6 +12,7 @@ from loopback import Server, running_server
 
 import judgesmith as js
 from judgesmith.programs.active_critic.critic import ActiveCritic
+from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.lm import OUTAGE_AFTER, Connection, language_model
 from judgesmith.programs.models.transport import Unanswered
 from judgesmith.testing.fake import judging, own_environment
@@ -26,11 +27,12 @@ def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         yield at(server)
 
 
-def at(server: Server, **given: Any) -> ActiveCritic:
+def at(server: Server, **given: Any) -> Judge:
     # One call in flight: calls that wait for each other are what binds a semaphore to a loop.
     connection = Connection(server.base, cache=False, concurrency=1, **given)
-    return ActiveCritic(
-        "vanilla", explain="before", reading="said", lm=language_model("openai/fake", connection=connection)
+    return Judge(
+        ActiveCritic("vanilla", explain="before", reading="said"),
+        lm=language_model("openai/fake", connection=connection),
     )
 
 
@@ -38,7 +40,7 @@ def rows(count: int) -> list[dict[str, str]]:
     return [{"source": "s", "output": f"r{n:03d}"} for n in range(count)]
 
 
-def test_asynchronous_calls_of_any_loop_and_thread_beside_synchronous_ones(judge: ActiveCritic) -> None:
+def test_asynchronous_calls_of_any_loop_and_thread_beside_synchronous_ones(judge: Judge) -> None:
     assert [v.score for v in judge.score_many(rows(4))] == [0, 1, 2, 3]
     scores: dict[int, Any] = {}
 
@@ -46,7 +48,7 @@ def test_asynchronous_calls_of_any_loop_and_thread_beside_synchronous_ones(judge
         async with asyncio.timeout(60):
             return await asyncio.gather(
                 *(judge.ascore(source="s", output=f"r{n:03d}") for n in range(start, start + 3)),
-                judge.averdict(js.Item("r050", "s")),
+                judge.verdict(js.Item("r050", "s")),
             )
 
     def in_thread(n: int) -> None:
@@ -67,7 +69,7 @@ def test_asynchronous_calls_of_any_loop_and_thread_beside_synchronous_ones(judge
     assert asyncio.run(several(7))[0].score == 7  # a loop of its own each time
 
 
-def test_async_for_over_many_in_their_order(judge: ActiveCritic) -> None:
+def test_async_for_over_many_in_their_order(judge: Judge) -> None:
     async def coming() -> AsyncIterator[dict[str, str]]:
         for row in rows(9):
             await asyncio.sleep(0)
@@ -79,7 +81,7 @@ def test_async_for_over_many_in_their_order(judge: ActiveCritic) -> None:
     assert asyncio.run(everything()) == [list(range(9))] * 2
 
 
-def test_leaving_async_for_early_cancels_what_is_under_way(judge: ActiveCritic) -> None:
+def test_leaving_async_for_early_cancels_what_is_under_way(judge: Judge) -> None:
     async def first() -> float:
         verdicts = judge.ascore_many(rows(50), concurrency=2)
         async for verdict in verdicts:
@@ -92,7 +94,7 @@ def test_leaving_async_for_early_cancels_what_is_under_way(judge: ActiveCritic) 
 
 
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
-def test_a_fork_goes_on_with_a_loop_of_its_own(judge: ActiveCritic) -> None:
+def test_a_fork_goes_on_with_a_loop_of_its_own(judge: Judge) -> None:
     def score() -> None:
         assert [v.score for v in judge.score_many(rows(6), concurrency=4)] == [0, 1, 2, 3, 4, 5]
 
@@ -109,7 +111,7 @@ def test_a_fork_goes_on_with_a_loop_of_its_own(judge: ActiveCritic) -> None:
 def test_a_server_that_dies_ends_the_run_and_not_row_after_row(scripted: MakeScripted) -> None:
     refused = Unanswered("the connection failed: refused", again=True, reached=False)
     lm, transport = scripted(lambda _: "Explanation: Good.\nScore: 50" if len(transport.requests) <= 10 else refused)
-    judge = ActiveCritic("vanilla", explain="before", reading="said", lm=lm)
+    judge = Judge(ActiveCritic("vanilla", explain="before", reading="said"), lm=lm)
     seen = []
     with pytest.raises(js.OutageError, match=rf"{OUTAGE_AFTER} calls in a row got no answer.*repeat the command"):
         for verdict in judge.score_many(rows(1000), concurrency=2):
@@ -138,7 +140,7 @@ def test_a_missing_key_is_not_tried_again(said: str, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(litellm, "acompletion", refuse)
     lm = language_model("anthropic/claude", connection=Connection(cache=False))
-    judge = ActiveCritic("vanilla", explain="before", reading="said", lm=lm)
+    judge = Judge(ActiveCritic("vanilla", explain="before", reading="said"), lm=lm)
     with pytest.raises(js.ModelError, match="set the provider's key in the environment"):
         judge.score("s", "r001")
     assert len(calls) == 1

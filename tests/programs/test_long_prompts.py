@@ -10,7 +10,7 @@ from misbehaving_server import MakeServer, Say, saying
 import judgesmith as js
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.lm import Capabilities, Connection, LanguageModel, language_model
-from judgesmith.training.distilled.judge import DistilledJudge
+from judgesmith.training.distilled.judge import Distilled
 
 #: Characters of a prompt from which on the server refuses it; and the last word of a text that is longer.
 MOST, LAST = 40_000, "zanzibar"
@@ -21,11 +21,11 @@ ROWS = [
     for text in ("One.", "The bridge was closed after heavy rain. " * 1200 + LAST, "Three.")
 ]
 JUDGES: dict[str, Callable[[LanguageModel], Judge]] = {
-    "direct": lambda lm: js.DirectScorer("fluency", lm=lm),
-    "g-eval": lambda lm: js.GEval("fluency", lm=lm),
-    "active-critic": lambda lm: js.ActiveCritic("vanilla", lm=lm),
-    "openlgauge": lambda lm: js.OpeNLGauge("fluency", lm=lm),
-    "distilled": lambda lm: DistilledJudge("fluency", lm=lm),
+    "direct": lambda lm: js.Judge(js.DirectScorer("fluency"), lm=lm),
+    "g-eval": lambda lm: js.Judge(js.GEval("fluency"), lm=lm),
+    "active-critic": lambda lm: js.Judge(js.ActiveCritic("vanilla"), lm=lm),
+    "openlgauge": lambda lm: js.Judge(js.OpeNLGauge("fluency"), lm=lm),
+    "distilled": lambda lm: Judge(Distilled("fluency"), lm=lm),
 }
 
 
@@ -51,7 +51,7 @@ def test_a_server_that_cannot_hold_a_row_fails_that_row_alone(
     assert "HTTP 400: This model's maximum context length is 8192 tokens" in second
     assert "context length" not in first + third
     long = [json.dumps(body) for body in server.bodies if len(json.dumps(body)) > MOST]
-    assert 1 <= len(long) <= judge.calls_per_row()  # not tried again
+    assert 1 <= len(long) <= judge.method.cost().calls_per_row  # not tried again
     assert all(LAST in body for body in long)
 
 
@@ -67,5 +67,5 @@ def test_a_provider_that_cannot_hold_a_row_fails_that_row_alone(monkeypatch: pyt
     monkeypatch.setattr(litellm, "acompletion", complete)
     lm = language_model("anthropic/m", connection=Connection(cache=False))
     lm.assume(Capabilities())
-    first, second, third = failures(js.DirectScorer("fluency", lm=lm))
+    first, second, third = failures(js.Judge(js.DirectScorer("fluency"), lm=lm))
     assert first == third == "" and "maximum context length is 8192 tokens" in second

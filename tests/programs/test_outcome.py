@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -107,10 +108,10 @@ def test_chances_as_defined() -> None:
 
 def test_a_judge_is_asked_which_of_two(scripted: MakeScripted, tmp_path: Path) -> None:
     lm, _ = scripted(lambda request: "Score: 80" if "A better one." in request.messages[-1]["content"] else "Score: 60")
-    judge = js.ActiveCritic("vanilla", explain="none", reading="said", lm=lm)
+    judge = js.Judge(js.ActiveCritic("vanilla", explain="none", reading="said"), lm=lm)
     with pytest.raises(OptionError, match="not compiled from preferences"):
         judge.prefer("s", a="A better one.", b="Another.")
-    judge.preference = BradleyTerry(20 / math.log(3))
+    judge.outcome = replace(judge.outcome, preference=BradleyTerry(20 / math.log(3)))
     judge.save(tmp_path / "judge.json")
     judge = js.load(tmp_path / "judge.json", lm=lm)
     found = judge.prefer("s", a="A better one.", b="Another.")

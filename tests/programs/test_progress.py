@@ -87,7 +87,7 @@ def test_judging_many_rows_shows_a_bar_on_a_terminal_unless_it_is_switched_off(
     monkeypatch: pytest.MonkeyPatch, scripted: MakeScripted, make: Any, way: str
 ) -> None:
     shown = terminal(monkeypatch)
-    judge = make("fluency", lm=scripted(obliging())[0])
+    judge = Judge(make("fluency"), lm=scripted(obliging())[0])
     scores = judged(judge, way, False)
     assert shown.getvalue() == ""
     assert judged(judge, way, None) == scores and "judging: rows" in shown.getvalue()

@@ -19,6 +19,7 @@ from tables import cases, table
 
 import judgesmith as js
 from judgesmith.programs.active_critic.critic import ActiveCritic
+from judgesmith.programs.judge import Judge
 from judgesmith.running.journal import alone
 from judgesmith.scoring.scoring import Run, journal_of, score_file
 from judgesmith.signatures.values import Verdict
@@ -72,7 +73,7 @@ def test_repaired_answers_are_counted(server: Any, fake: Any, score: Any, rows_f
 
 def test_scores_are_explained_on_request(server: Any, cli: Any, rows_file: Rows, tmp_path: Path) -> None:
     judge, out, plain = tmp_path / "judge.json", tmp_path / "out.jsonl", tmp_path / "plain.jsonl"
-    js.DirectScorer("fluency", reading="said", lm="openai/fake").save(judge)
+    js.Judge(js.DirectScorer("fluency", reading="said"), lm="openai/fake").save(judge)
     asked = ("score", rows_file(3), "--judge", judge, "--api-base", server.base, "--json")
     assert cli(*asked, "--explain", "--dry-run").json["calls"] == 2 * cli(*asked, "--dry-run").json["calls"] == 6
     assert cli(*asked, "-o", plain).code == 0
@@ -366,12 +367,12 @@ class Echo(ActiveCritic):
 
     async def prepare(self, lm: Any) -> None: ...
 
-    async def ajudge(self, item: Any, lm: Any) -> Verdict:
-        return Verdict(score=0.0, percent=float(len(item.output) % 101), explanation=item.output)
+    async def judge(self, item: Any, lm: Any) -> Verdict:
+        return Verdict(percent=float(len(item.output) % 101), explanation=item.output)
 
 
 def test_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:
-    judge, peaks = Echo("vanilla", explain="before", reading="said", lm=parrot()), []
+    judge, peaks = Judge(Echo("vanilla", explain="before", reading="said"), lm=parrot()), []
     for count in (1500, 6000):
         rows, out = tmp_path / f"{count}.jsonl", tmp_path / f"{count}.out.jsonl"
         with rows.open("w") as file:

@@ -105,7 +105,7 @@ def test_a_server_that_cannot_judge_is_documented(asking: Any) -> None:
 
 
 def test_opinions_and_decisions_are_documented(asking: Any, judge_file: Any, server: Any, fake: Any) -> None:
-    js.DirectScorer("fluency", reading="said", lm="openai/fake").save(judge_file)
+    js.Judge(js.DirectScorer("fluency", reading="said"), lm="openai/fake").save(judge_file)
 
     async def ask(http: httpx.AsyncClient) -> Any:
         document = (await http.get("/openapi.json")).json()

@@ -204,7 +204,7 @@ def test_an_explanation_looks_at_a_text_no_second_time(asking: Any, monkeypatch:
         looked.append(item.output)
         return item, None
 
-    monkeypatch.setattr("judgesmith.programs.judge.guarded", look)
+    monkeypatch.setattr("judgesmith.programs.pipeline.guarded", look)
 
     async def ask(http: httpx.AsyncClient) -> None:
         await http.post("/v1/score", json={"output": "x", "explain": True})

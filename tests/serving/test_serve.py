@@ -71,7 +71,7 @@ def test_verdicts_errors_and_metrics(running: Any, server: Any) -> None:
 
 
 def test_an_explanation_is_written_on_request(running: Any, judge_file: Path) -> None:
-    js.DirectScorer("fluency", reading="said", lm="openai/fake").save(judge_file)
+    js.Judge(js.DirectScorer("fluency", reading="said"), lm="openai/fake").save(judge_file)
     at = running()
     said, explained = at.score("r042").json(), at.score("r042", explain=True).json()
     assert (said["explanation"], explained["score"], explained["usage"]["calls"]) == ("", said["score"], 1)

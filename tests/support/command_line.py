@@ -21,6 +21,7 @@ from patience import HANG
 from judgesmith.cli import main as command_line
 from judgesmith.datasets.records import Labels
 from judgesmith.programs.active_critic.critic import ActiveCritic
+from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.lm import Connection, language_model
 from judgesmith.testing import fake as model
 from judgesmith.testing.scripted import MakeScripted, scripted_models
@@ -189,7 +190,7 @@ def judge_file(tmp_path: Path, server: Any) -> Path:
     """A saved judge for the server's model: zero-shot, a number said after an explanation."""
     lm = language_model("openai/fake", connection=Connection(server.base))
     path = tmp_path / "judge.json"
-    ActiveCritic("vanilla", explain="before", reading="said", lm=lm).save(path)
+    Judge(ActiveCritic("vanilla", explain="before", reading="said"), lm=lm).save(path)
     return path
 
 

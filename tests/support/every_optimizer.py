@@ -23,7 +23,7 @@ from dspy.teleprompt import COPRO, SIMBA, BetterTogether, BootstrapFinetune, Ens
 from judges import JUDGES
 
 import judgesmith as js
-from judgesmith.programs import artifact
+from judgesmith.programs import loading
 from judgesmith.programs.active_critic.scoring import MultiCriteriaScorer, OverallScorer
 from judgesmith.programs.active_critic.task import Labelled, TaskInference
 from judgesmith.programs.comparing.comparison import PairwiseComparer
@@ -81,7 +81,7 @@ class Parent(dspy.Module):  # type: ignore[misc]
         super().__init__()
         self.scorer = OverallScorer("before", "said")
         self.scorer.scale = js.Scale(1, 5)
-        self.judge = js.DirectScorer("fluency", scale=js.Scale(1, 5))
+        self.judge = js.Judge(js.DirectScorer("fluency"), scale=js.Scale(1, 5))
 
     def forward(self, source: str, output: str) -> dspy.Prediction:
         first = self.scorer(source=source, output=output)
@@ -301,7 +301,7 @@ def cell(subject: Subject, optimizer: str) -> Cell:
                 return Cell(shown, saved=False)
             again = subject.made()
             if isinstance(again, Judge):
-                again = artifact.load(path, lm=lm)
+                again = loading.load(path, lm=lm)
             else:
                 again.load(path)
             assert outputs_of(again, subject) == mine

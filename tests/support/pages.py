@@ -16,7 +16,7 @@ from judgesmith.agreement.differences import Difference
 from judgesmith.agreement.meta.evaluation import meta_evaluate
 from judgesmith.choosing import front
 from judgesmith.datasets.perturbations.registry import PERTURBATIONS, Amounts, Text, find_perturbations
-from judgesmith.datasets.records import Row
+from judgesmith.datasets.row import Row
 from judgesmith.discerning import page as discernment
 from judgesmith.discerning.judging import Subject, judge, missing
 from judgesmith.discerning.options import DiscernOptions
@@ -26,6 +26,7 @@ from judgesmith.evaluating import page as evaluation
 from judgesmith.evaluating.sources import Judged
 from judgesmith.experiments.studies import page as study
 from judgesmith.experiments.studies.analysis import Analysis, Gap, Line
+from judgesmith.programs.judge import Judge
 from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.reports import spans
 from judgesmith.reports.rows import read_scored
@@ -273,8 +274,10 @@ def browse_page(page: Path, place: Path) -> str:
     criteria = [Criterion("faithful", "Everything that is said stands in the source.")]
     marks = []
     for k, name in enumerate((LONG, "two", "三", "deep/er/four")):
-        made = DirectScorer(
-            scale=Scale(1, 5), task="Summarise. " * k * 8, criteria=criteria[: k % 2], lm="openai/gpt-4o-mini"
+        made = Judge(
+            DirectScorer(task="Summarise. " * k * 8, criteria=criteria[: k % 2]),
+            scale=Scale(1, 5),
+            lm="openai/gpt-4o-mini",
         )
         made.provenance = {
             "created": f"2026-11-{k + 1:02}T12:00:00",
@@ -319,7 +322,9 @@ def notebook_page(_: Path, __: Path) -> str:
         suspicious=HOSTILE,
         errors=(ErrorSpan("x", OUTPUTS[4], 3),),
     )
-    made = DirectScorer(scale=Scale(1, 5), lm="openai/fake", task=OUTPUTS[0], criteria=[Criterion(LONG, OUTPUTS[2])])
+    made = Judge(
+        DirectScorer(task=OUTPUTS[0], criteria=[Criterion(LONG, OUTPUTS[2])]), scale=Scale(1, 5), lm="openai/fake"
+    )
     found = meta_evaluate({name: human + rng.normal(size=40) for name in JUDGES}, human, rounds=20)
     shown = "\n".join(one._repr_html_() for one in (made, verdict, found))
     head = "<meta charset=utf-8><meta name=viewport content='width=device-width'><title>Notebook</title>"

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from judgesmith.datasets.records import Labels, Row
+from judgesmith.datasets.records import Labels
+from judgesmith.datasets.row import Row
 from judgesmith.programs.models.transport import Request
 from judgesmith.programs.readings.passages import PLAIN_TURNS, JinjaChat, Passage, Piece
 from judgesmith.programs.readings.reader import Ability, TokenReading

@@ -13,7 +13,7 @@ from judgesmith.datasets.splits import Split, holdout_split
 from judgesmith.errors import OptionError
 from judgesmith.programs.models.lm import LanguageModel
 from judgesmith.testing.scripted import MakeScripted
-from judgesmith.training.distilled.judge import DistilledJudge
+from judgesmith.training.distilled.judge import Distilled
 from judgesmith.training.distilling import Distillation, synthetic_rows
 from judgesmith.training.loop import Example, TrainOptions
 
@@ -65,7 +65,7 @@ def examples_of(
     file.write_text("\n".join(lines))
     notes: list[str] = []
     options = TrainOptions(target=target)
-    run = Distillation(DistilledJudge("fluency"), rated(8, 0.5), lm, folder, options, synthetic_rows(file))
+    run = Distillation(Distilled("fluency"), rated(8, 0.5), lm, folder, options, synthetic_rows(file))
     made = run._examples(Spelled(), run.rows()[0], notes)  # type: ignore[arg-type]
     return [(e, "".join(map(chr, e.prompt))) for e in made], notes
 
@@ -107,23 +107,23 @@ def test_annotations_are_learnt_after_their_own_prompt(lm: LanguageModel, tmp_pa
 
 def test_annotations_need_annotated_examples(lm: LanguageModel, tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="target=annotation needs annotated examples"):
-        Distillation(DistilledJudge("fluency"), rated(8, 0.5), lm, tmp_path, TrainOptions(target="annotation"))
+        Distillation(Distilled("fluency"), rated(8, 0.5), lm, tmp_path, TrainOptions(target="annotation"))
 
 
 def test_labels_are_parted_three_ways_and_few_are_not(lm: LanguageModel, tmp_path: Path) -> None:
     split, few = rated(60, 0.25), rated(12, 0.5)
-    run = Distillation(DistilledJudge("fluency"), split, lm, tmp_path, TrainOptions())
+    run = Distillation(Distilled("fluency"), split, lm, tmp_path, TrainOptions())
     learnt, stopping, notes = run.rows()
     assert stopping is not None and notes == []
     parts = [{one.row.id for one in learnt}, {r.id for r in stopping.rows}, {r.id for r in split.heldout.rows}]
     assert sum(map(len, parts)) == len(set.union(*parts)) == 60
     assert all(one.percent == 25.0 * (int(one.row.id) % 5) for one in learnt)
-    learnt, stopping, notes = Distillation(DistilledJudge("fluency"), few, lm, tmp_path, TrainOptions()).rows()
+    learnt, stopping, notes = Distillation(Distilled("fluency"), few, lm, tmp_path, TrainOptions()).rows()
     assert stopping is None and len(learnt) == len(few.train) and "too few to stop by" in notes[0]
     with pytest.raises(OptionError, match="test/model is a server"):
         run.run()
 
 
 def test_nothing_imports_torch_before_it_is_needed() -> None:
-    code = "import sys, judgesmith as js; js.distill, js.DistilledJudge; print('torch' in sys.modules)"
+    code = "import sys, judgesmith as js; js.distill, js.Distilled; print('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"

@@ -75,7 +75,7 @@ def grade(request: Any) -> str:
 
 def judge_of(scripted: Any, aspect: str = "fluency", answer: Any = grade) -> Judge:
     lm, _ = scripted(answer)
-    return DirectScorer(aspect, reading="said", lm=lm)
+    return Judge(DirectScorer(aspect, reading="said"), lm=lm)
 
 
 def synthesis(rows: Path, *judges: Judge, options: dict[str, Any] | None = None, **given: Any) -> Synthesis:
@@ -105,7 +105,7 @@ def test_outputs_are_drawn_perturbed_annotated_and_written_as_chats(scripted: An
 
 def test_rows_held_apart_are_never_sent_to_a_judge(scripted: Any, rows: Path) -> None:
     lm, transport = scripted(grade)
-    judge = DirectScorer("fluency", reading="said", lm=lm)
+    judge = Judge(DirectScorer("fluency", reading="said"), lm=lm)
     everything = synthesis(rows, judge).inputs[0]
     apart = everything["d3"] + everything["d7"]
     made = run(synthesis(rows, judge, apart=apart))
@@ -118,7 +118,7 @@ def test_rows_held_apart_are_never_sent_to_a_judge(scripted: Any, rows: Path) ->
 def test_a_run_resumes_where_its_budget_ended(scripted: Any, rows: Path) -> None:
     lm, transport = scripted(grade)
     lm.concurrency = 1  # of rows judged at once, any may be the one too many
-    judge = DirectScorer("fluency", reading="said", lm=lm)
+    judge = Judge(DirectScorer("fluency", reading="said"), lm=lm)
     with pytest.raises(BudgetError):
         run(synthesis(rows, judge, limits=Limits(max_calls=10)))
     run(synthesis(rows, judge))
@@ -131,7 +131,7 @@ def test_a_run_resumes_where_its_budget_ended(scripted: Any, rows: Path) -> None
 
 def test_the_mean_of_the_annotators_counts_and_what_none_can_score_is_left_out(scripted: Any, rows: Path) -> None:
     other = judge_of(scripted, answer=lambda r: "?" if "story 2 by" in str(r.messages) else "Score: 100")
-    other.knowledge.description = "Another annotator."
+    other.method.knowledge.description = "Another annotator."
     run(synthesis(rows, judge_of(scripted), other, options={"perturbed": 0}))
     for example, _ in read_synthetic(rows.with_name("synthetic.jsonl")):
         own = 20 * int(re.search(r"grade (\d)", example.output)[1]) - 10  # type: ignore[index]

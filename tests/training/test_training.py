@@ -26,7 +26,7 @@ from judgesmith.errors import ModelError, OptionError  # noqa: E402
 from judgesmith.programs.models.lm import LanguageModel, language_model  # noqa: E402
 from judgesmith.programs.progress import Silent  # noqa: E402
 from judgesmith.signatures.values import Item  # noqa: E402
-from judgesmith.training.distilled.judge import DistilledJudge  # noqa: E402
+from judgesmith.training.distilled.judge import Distilled  # noqa: E402
 from judgesmith.training.distilled.marking import MOST_TOKENS  # noqa: E402
 from judgesmith.training.distilled.student import ADAPTER, Shape, Student  # noqa: E402
 from judgesmith.training.distilling import Distillation  # noqa: E402
@@ -56,7 +56,7 @@ def rows(count: int, seed: int) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Trained:
-    judge: DistilledJudge
+    judge: js.Judge
     split: Split
     lm: LanguageModel
     folder: Path
@@ -79,7 +79,7 @@ def labels() -> js.Labels:
 
 @pytest.fixture(scope="module")
 def base(home: Path, labels: js.Labels) -> Path:
-    judge = DistilledJudge("fluency")
+    judge = Distilled("fluency")
     texts = [m["content"] for row in labels.rows for m in judge.messages(Item(row.output, row.source))]
     return write_tiny_model(home / "tiny.gguf", [*texts, "Score: 1 2 3 4 5", "system", "user", "assistant"])
 
@@ -97,7 +97,7 @@ def trained(home: Path, labels: js.Labels, base: Path) -> Trained:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Training, "_step", spied)
         made, _ = Distillation(
-            DistilledJudge("fluency"), split, lm, home / "judge.student", TrainOptions(**SMALL, epochs=12, patience=12)
+            Distilled("fluency"), split, lm, home / "judge.student", TrainOptions(**SMALL, epochs=12, patience=12)
         ).run()
     made.save(home / "judge.json")
     return Trained(made, split, lm, home / "judge.student", tuple(seen))
@@ -122,7 +122,7 @@ def test_no_held_out_row_nor_one_that_training_stops_by_reaches_a_batch(trained:
     student = Student(trained.lm.weights, Shape(8, 16), threads=1)  # type: ignore[arg-type]
 
     def prompts(several: Any) -> set[tuple[int, ...]]:
-        return {tuple(student.tokens(trained.judge.messages(Item(r.output, r.source)))) for r in several}
+        return {tuple(student.tokens(trained.judge.method.messages(Item(r.output, r.source)))) for r in several}
 
     batched = set(trained.prompts)
     assert batched == prompts(one.row for one in learnt)
@@ -132,7 +132,7 @@ def test_no_held_out_row_nor_one_that_training_stops_by_reaches_a_batch(trained:
 
 def test_a_student_that_learnt_nothing_is_said_not_to_be_worth_it(trained: Trained, tmp_path: Path) -> None:
     options = TrainOptions(**SMALL | {"learning_rate": 1e-9}, epochs=1, stop_share=0)
-    judge = DistilledJudge("fluency")
+    judge = Distilled("fluency")
     _, report = Distillation(judge, trained.split, trained.lm, tmp_path / "x.student", options).run()
     assert any(
         "zero-shot student (Q" in note and ("not worth it" in note or "not sure" in note) for note in report.notes
@@ -180,7 +180,7 @@ def test_it_marks_errors_which_llama_and_torch_write_alike(trained: Trained, lab
     extra = [(synthetic(row, errors(row.output)), row) for row in labels.rows]
     options = TrainOptions(**SMALL, target="annotation", epochs=20, stop_share=0)
     run = Distillation(
-        DistilledJudge("fluency"),
+        Distilled("fluency"),
         holdout_split(few, share=0.5, seed=0),
         trained.lm,
         tmp_path / "m.student",
@@ -188,13 +188,13 @@ def test_it_marks_errors_which_llama_and_torch_write_alike(trained: Trained, lab
         extra,
     )
     made, report = run.run()
-    assert report.rows["human"] == 0 and made.answer == "annotation"
+    assert report.rows["human"] == 0 and made.method.options.answer == "annotation"
     new = rows(12, 9)
     by_llama = list(made.score_many(new))
     assert trained.lm.weights is not None
     student = Student(trained.lm.weights, Shape(8, 16), adapter=tmp_path / "m.student" / ADAPTER, threads=1)
     for row, verdict in zip(new, by_llama, strict=True):
-        said, percent = student.write(made.messages(Item(row["output"], row["source"])), MOST_TOKENS)
+        said, percent = student.write(made.method.messages(Item(row["output"], row["source"])), MOST_TOKENS)
         assert verdict.failure is None and verdict.percent == pytest.approx(percent, abs=1.0)
         assert {e.text for e in verdict.errors} == {word for word in bad if word in row["output"]}
         assert all(row["output"][e.start : e.end] == e.text and e.severity == bad[e.text] for e in verdict.errors)
@@ -206,7 +206,7 @@ def test_the_weights_survive_gguf(trained: Trained) -> None:
     new = rows(12, 2)
     assert trained.lm.weights is not None
     student = Student(trained.lm.weights, Shape(8, 16), adapter=trained.folder / ADAPTER, threads=1)
-    prompts = [student.tokens(trained.judge.messages(Item(row["output"], row["source"]))) for row in new]
+    prompts = [student.tokens(trained.judge.method.messages(Item(row["output"], row["source"]))) for row in new]
     by_torch = student.percents(prompts, 8192)
     assert [v.percent for v in trained.judge.score_many(new)] == pytest.approx(by_torch, abs=1.0)
 
@@ -254,7 +254,7 @@ def checkpointed(base: str, checkpoint: str, **changed: Any) -> dict[str, Any]:
     """The weights after two short epochs."""
     options = {"rank": 4, "alpha": 8, "dropout": 0.1, "batch": 4, "epochs": 2, "checkpoint_every": 2} | changed
     student = Student(Path(base), Shape(4, 8, options["dropout"]), threads=1, seed=3)
-    judge = DistilledJudge("fluency")
+    judge = Distilled("fluency")
     examples = [
         Example(tuple(student.tokens(judge.messages(Item(r["output"], r["source"])))), 25.0 * (r["score"] - 1), r["id"])
         for r in rows(16, 4)
@@ -292,7 +292,7 @@ def test_a_checkpoint_of_another_run_is_refused(base: Path, tmp_path: Path) -> N
 
 def losses(base: Path, tmp_path: Path, **options: Any) -> tuple[Training, list[Example]]:
     student = Student(base, Shape(4, 8), threads=1, seed=3)
-    judge = DistilledJudge("fluency")
+    judge = Distilled("fluency")
     examples = [
         Example(tuple(student.tokens(judge.messages(Item(r["output"], r["source"])))), percent, document)
         for r, percent, document in zip(rows(4, 6), (0.0, 100.0, 40.0, 40.0), "aabb", strict=True)

@@ -12,6 +12,7 @@ import pytest
 from json_lines import write
 
 from judgesmith.programs import artifact
+from judgesmith.programs.judge import Judge
 from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.programs.versions import Version
 from judgesmith.signatures.values import Scale
@@ -25,7 +26,7 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 
 def saved(path: Path, *, created: str = "2026-01-01", task: str = "", low: float = 0.5) -> str:
     """A judge's file with a history; its fingerprint."""
-    judge = DirectScorer(scale=Scale(1, 5), task=task)
+    judge = Judge(DirectScorer(task=task), scale=Scale(1, 5))
     judge.provenance = {
         "created": created,
         "heldout": {"value": 1.2, "low": low, "high": 1.6, "signature": f"Q=1.20 {HOSTILE}"},

@@ -12,8 +12,9 @@ from browser import Browser, needs_browser
 from json_lines import write
 from labelling import HOSTILE, Labelling
 
-from judgesmith.datasets.records import Row
+from judgesmith.datasets.row import Row
 from judgesmith.optimizers.seen import marks
+from judgesmith.programs.judge import Judge
 from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.signatures.values import Scale
 from judgesmith.watching.folder import browse
@@ -34,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
     )
     learnt = [Row(id=str(k), output=text, source="", doc_id=str(k)) for k, text in enumerate(TEXTS[:4])]
     for number, name in enumerate("ab"):
-        judge = DirectScorer(scale=Scale(1, 5), task="Task. " * number)
+        judge = Judge(DirectScorer(task="Task. " * number), scale=Scale(1, 5))
         judge.provenance = {
             "labels": {"origin": "labels.csv", "fingerprint": "f"},
             "created": f"2026-01-0{number + 1}",

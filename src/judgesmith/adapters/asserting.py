@@ -79,11 +79,11 @@ def assert_judged(
     Raises: AssertionError, with the reasons and the lowest rows; OptionError for no outputs or a bar that is none;
     LabelsError, ArtifactError and ModelError as reading the rows and opening the judge do.
     """
-    from ..programs import artifact
+    from ..programs import artifact, loading
     from ..programs.judge import Judge
 
     bars = [Bar.parse(bar) for bar in ([at_least] if isinstance(at_least, str) else at_least)]
-    made = judge if isinstance(judge, Judge) else artifact.load(judge, lm=lm, connection=connection)
+    made = judge if isinstance(judge, Judge) else loading.load(judge, lm=lm, connection=connection)
     items = list(_items(outputs, made))
     if not items or not bars:
         raise OptionError(
@@ -157,7 +157,7 @@ def _items(outputs: Any, judge: Judge) -> Iterator[Item]:
     from ..datasets.formats import is_table, open_table, table_records
     from ..datasets.loading import iter_rows
     from ..datasets.records import ROLES, columns_of, unusual
-    from ..programs.judge import rows_of
+    from ..rows import rows_of
     from ..signatures.values import Item
 
     if isinstance(outputs, str | Path):

@@ -23,6 +23,7 @@ import httpx
 import orjson
 
 from ..errors import ModelError, OptionError
+from ..programs.capabilities import models_of
 from ..programs.judge import Judge
 from ..programs.models import engine, row_context
 from ..programs.models.lm import Connection
@@ -310,10 +311,12 @@ class Batches:
         self._check()
 
     def _check(self) -> None:
-        calls = self.judge.calls_per_row()
-        if self.judge.models() or self.judge.whole_documents or calls != 1:
+        calls = self.judge.method.cost().calls_per_row
+        if models_of(self.judge.method) or self.judge.whole_documents or calls != 1:
             why = f"{calls} calls a row" if calls != 1 else "more than calls of one model"
-            raise OptionError(f"--batch is for judges of one call a row; this one ({self.judge.kind}) needs {why}")
+            raise OptionError(
+                f"--batch is for judges of one call a row; this one ({self.judge.method.kind}) needs {why}"
+            )
 
     def identified(self, live: Transport, request: Request) -> tuple[str, dict[str, Any]]:
         """The `custom_id` of a request, by what it says and whom it goes to, and its body."""

@@ -50,7 +50,7 @@ class Events:
 def about(judge: Judge) -> dict[str, Any]:
     """The attributes that all events of a judge have."""
     return {
-        "gen_ai.evaluation.name": judge.judges_aspect or judge.kind,
+        "gen_ai.evaluation.name": judge.judges_aspect or judge.method.kind,
         "judgesmith.judge": fingerprint(judge),
         "judgesmith.model": judge.lm.name,
         "judgesmith.agreement": judge.stated_agreement or None,

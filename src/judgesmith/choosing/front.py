@@ -26,7 +26,9 @@ from ..optimizers.compiling import Compiler
 from ..optimizers.examples import agreement, examples_of
 from ..optimizers.report import Fitted, Plan
 from ..pages import Figures, Section, render, write_page
+from ..programs.capabilities import fitted_of, passes_of, set_brief
 from ..programs.judge import Judge
+from ..programs.refining import fitted_always
 from ..running.console import Watch, out, wide
 from ..running.limits import Limits
 from ..running.plain import clean
@@ -83,8 +85,10 @@ class Comparison:
     Raises OptionError for a judge that cannot be compared so, and for texts to which nothing can be done."""
 
     def __init__(self, run: CompileRun, compiler: Compiler, student: Judge, labels: Labels, plan: Plan) -> None:
-        if student.whole_documents or student.columns():
-            why = "signals are of the text as it was" if student.columns() else "it ranks the outputs of a document"
+        if student.whole_documents or student.method.columns():
+            why = "it ranks the outputs of a document"
+            if student.method.columns():
+                why = "signals are of the text as it was"
             raise OptionError(f"--also discern changes texts, and this judge cannot judge one by itself: {why}")
         o, self.page, self.objective = run.run, run.output.with_suffix(".front.html"), plan.objective
         self.how = DiscernOptions(language=o.discern_language, seed=o.seed, rounds=500)
@@ -97,7 +101,10 @@ class Comparison:
             raise OptionError(f"--also discern: no training output could be perturbed ({why}); see --discern-perturb")
         self.asks = asks_of(self.book.pairs, self.texts.role, against_reference=False)
         self.about = f"{len(self.texts.texts)} good training outputs and {len(self.book.pairs)} perturbed texts"
-        self.most, self.points = min(o.finalists, compiler.search.evaluations() + student.fitted_always), list[Point]()
+        self.most, self.points = (
+            min(o.finalists, compiler.search.evaluations() + fitted_always(student.method)),
+            list[Point](),
+        )
         calls = self.most * len(self.asks) * plan.row_calls
         # A budget is shared out in proportion to what compiling and comparing would take.
         share = calls / max(1, plan.calls + calls)
@@ -126,14 +133,14 @@ class Comparison:
         return self
 
     def _point(self, finalist: Fitted, train: Labels, watch: Watch) -> Point:
-        own, book, by = finalist.judge.copy_for(), replace(self.book, scores={}), self.objective
-        own.set_brief(True)
+        own, book, by = finalist.judge.with_(), replace(self.book, scores={}), self.objective
+        set_brief(own.method, True)
         subject, meter = Subject(finalist.name, {"score": own}, {"score": finalist.name}), own.lm.meter
         before = sum(meter.logical_tokens)
         judge(subject, missing(subject, book, self.texts.role, self.how), book, watch.step)
         tokens = float(sum(meter.logical_tokens) - before)
-        if own.fitted():
-            tokens += sum(own.passes(Item.of(ask)).tokens for ask in self.asks.values())
+        if fitted_of(own.method):
+            tokens += sum(passes_of(own.method, Item.of(ask)).tokens for ask in self.asks.values())
         result = analyse(subject, book, PERTURBATIONS, self.how)
         harmful = [line for line in result.of("degradation") if line.enough]
         worst = min(harmful, key=lambda line: line.test.d_normalised, default=None)

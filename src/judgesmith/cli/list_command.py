@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 #: Where the parts of a kind are registered.
 REGISTRIES = {
-    "methods": ("programs.registry", "judges"),
+    "methods": ("programs.registry", "methods"),
     "optimizers": ("optimizers.registry", "optimizers"),
     "perturbations": ("datasets.perturbations.registry", "perturbations"),
     "metrics": ("programs.registry", "metrics"),

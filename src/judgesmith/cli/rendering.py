@@ -112,7 +112,7 @@ def _decisions(figures: Mapping[str, Any], judge: Judge, objective: str) -> str:
         for key, name in _MEASURES.items()
         if MEASURED.get(key) != objective and (of := figures.get(key))
     ]
-    cuts = [f"Decided by the raw score: {judge.decision}."] if judge.decision is not None else []
+    cuts = [f"Decided by the raw score: {judge.outcome.decision}."] if judge.outcome.decision is not None else []
     return " ".join([f"Decisions on {figures['n']} held-out rows: {', '.join(lines)}."] * bool(lines) + cuts)
 
 

@@ -31,13 +31,13 @@ class Show(Command, Rows, Json):
     prompt: Path | None = flag(None, "Rows: print the very messages that the first one would send.")
 
     def run(self) -> None:
-        from ..programs import artifact
+        from ..programs import artifact, loading
         from ..programs.versions import Version
         from ..running.opening import quiet, roles_for
 
         with quiet():
             read = artifact.read(self.judge)
-            made = artifact.build(read)
+            made = loading.build(read)
             version = Version.of(read)
             saved = artifact.to_dict(made) | {"lm": read.lm and read.lm.model_dump()}
             rows = self.prompt
@@ -79,16 +79,16 @@ def _print_judge(path: Path, judge: Judge, saved: Mapping[str, Any], version: Ve
         *(("", f"{name}: {mark}") for name, mark in version.parts().items()),
         ("model", (saved["lm"] or {}).get("model", "none")),
         ("scale", judge.scale),
-        *([("decides", judge.decision)] if judge.decision is not None else []),
-        *([("prefers", judge.preference)] if judge.preference is not None else []),
+        *([("decides", judge.outcome.decision)] if judge.outcome.decision is not None else []),
+        *([("prefers", judge.outcome.preference)] if judge.outcome.preference is not None else []),
         ("task", saved["task"] or "–"),
-        *(("criteria", f"{c.name}: {c.definition}{drawn.get(c.name, '')}") for c in judge.knowledge.criteria),
-        *judge.facts().items(),
+        *(("criteria", f"{c.name}: {c.definition}{drawn.get(c.name, '')}") for c in judge.method.knowledge.criteria),
+        *judge.method.facts().items(),
         *_history(provenance),
     ):
         facts.add(name, str(value))
     facts.show(out)
-    for name, predictor in artifact.predictors(judge).items():
+    for name, predictor in artifact.predictors(judge.method).items():
         if predictor.demos:
             _show_demonstrations(name, predictor.demos, judge)
     if tried := provenance.get("candidates", []):

@@ -145,6 +145,7 @@ def compile_judge(run: CompileRun, *, dry_run: bool = False, as_json: bool = Fal
     written is refused before anything is spent."""
     from ..cli.rendering import show_report
     from ..programs.artifact import save_or_keep
+    from ..programs.capabilities import models_of
     from ..programs.models.names import check_listed
     from ..running.console import Watch, err, out, print_json
     from ..running.opening import check_writable, model_for, open_model, open_others, quiet
@@ -163,7 +164,7 @@ def compile_judge(run: CompileRun, *, dry_run: bool = False, as_json: bool = Fal
             return _dry_run(run, judge, labels, compiler, plan, as_json=as_json)
         log, parent = run.log(), run.parent()
         check_writable(run.output, run.labels, run.heldout_file, *run.files())
-        check_listed(judge.models())
+        check_listed(models_of(judge.method))
         where = run.connection()
         lm = open_model(run.lm, where, run.sampling())
         teacher = open_model(run.run.teacher, where) if run.run.teacher else None
@@ -296,7 +297,7 @@ def _dry_run(run: CompileRun, judge: Judge, labels: Labels, compiler: Compiler, 
             | {"objective": plan.objective.name}
             | labels.understood()
             | {"plan_notes": list(plan.notes)}
-            | {"method": judge.settings(), "optimizer": search}
+            | {"method": judge.method.settings(), "optimizer": search}
         )
     else:
         _show_labels(labels)

@@ -45,12 +45,14 @@ class New(Command, Aspect, Preset, Jury):
     def run(self) -> None:
         from rich.markup import escape
 
+        from ..programs.capabilities import ReadsRows, models_of
+        from ..programs.judge import Judge
         from ..programs.models.names import check_listed
-        from ..programs.simple import with_outcome, worded
+        from ..programs.simple import simple_outcome, worded
         from ..running.console import out
         from ..running.opening import check_writable, open_model, quiet
         from ..running.settings import JudgeInWords
-        from .run import judge_in_words
+        from .run import method_in_words
 
         setup = self._setup(dict(self), (f"{key}.{name}" for key, chosen in self._more.items() for name in chosen))
         chosen = {owner.key: self.more(owner.key) for owner in setup.catalogue().owners}
@@ -59,17 +61,18 @@ class New(Command, Aspect, Preset, Jury):
         scale = self.scale or ((1, 5) if self.criterion and not self.pass_fail else None)
         criteria = [worded(self.criterion)] if self.criterion else []
         with quiet():
-            judge = judge_in_words(setup.method, chosen["method"], words, None, self.library_aspect, criteria)
-            with_outcome(judge, scale, pass_fail=self.pass_fail)
+            method = method_in_words(setup.method, chosen["method"], words, None, self.library_aspect, criteria)
             check_writable(self.output, words.criteria)
-            check_listed(judge.models())
+            check_listed(models_of(method))
+            judge = Judge(method, outcome=simple_outcome(scale, pass_fail=self.pass_fail))
             judge.set_lm(open_model(self.first_lm()))
-            judge.begin()
+            if isinstance(method, ReadsRows):
+                method.begin(lambda: judge.lm)
             judge.save(self.output)
         saved = escape(str(self.output))
         outcome = "pass or fail" if self.pass_fail else str(judge.scale)
         out.print(
-            f"Saved {saved}: {judge.kind}, {outcome}, learnt from no labels. How far to trust it is not known yet: "
+            f"Saved {saved}: {method.kind}, {outcome}, learnt from no labels. How far to trust it is not known yet: "
             f"`judgesmith evaluate` measures that. Next: judgesmith score OUTPUTS.jsonl --judge {saved}; with labels, "
             f"judgesmith compile LABELS --start {saved}"
         )

@@ -18,13 +18,14 @@ from ..optimizers.compiling import NO_TEACHER, CompileOptions, Compiler, default
 from ..optimizers.registry import build_optimizer, optimizers
 from ..optimizers.seen import Seen
 from ..parts import Options, option, plugin
-from ..programs import artifact
+from ..programs import artifact, loading
 from ..programs.capabilities import InfersTask
 from ..programs.judge import Judge
+from ..programs.method import Method
 from ..programs.models.lm import Connection, Sampling, is_local
 from ..programs.readings.bindings.columns import Column as Signal
-from ..programs.refining import Refinable
-from ..programs.registry import judges
+from ..programs.refining import fitted_always
+from ..programs.registry import methods
 from ..running.opening import benchmark_scale, column_roles, connection_of, rows_file
 from ..running.settings import Catalogue, JudgeInWords, ModelOptions, Owner
 from ..signatures.values import Criterion
@@ -68,9 +69,9 @@ class RunOptions(JudgeInWords, CompileOptions):
 @cache
 def every_part() -> tuple[tuple[str, type[Options]], ...]:
     """Whose options there are at all, by the name of the part."""
-    methods = [(name, part.Options) for name, part in judges.parts().items()]
+    ways = [(name, part.Options) for name, part in methods.parts().items()]
     searches = [(f"--optimizer {name}", part.Options) for name, part in optimizers.parts().items()]
-    return (("every compile run", RunOptions), ("every compile run", ModelOptions), *methods, *searches)
+    return (("every compile run", RunOptions), ("every compile run", ModelOptions), *ways, *searches)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +99,13 @@ class Setup:
             kind, model = saved.program.kind, saved.lm.model if saved.lm else None
             if method not in (None, kind):
                 raise OptionError(f"--start {start} is a judge of method {kind}; leave --method {method} out")
-            return cls(kind, optimizer or default_optimizer(judges.get(kind)), model)
+            return cls(kind, optimizer or default_optimizer(methods.get(kind)), model)
         if method is None:
             names = list(options)
-            read = cls(READ, optimizer or default_optimizer(judges.get(READ)))
+            read = cls(READ, optimizer or default_optimizer(methods.get(READ)))
             method = READ if _readable(lm, names) and all(map(read.takes, names)) else METHOD
             method = PANEL if _of_panel(names) else method
-        return cls(method, optimizer or default_optimizer(judges.get(method)))
+        return cls(method, optimizer or default_optimizer(methods.get(method)))
 
     @classmethod
     def unlabelled(
@@ -119,7 +120,7 @@ class Setup:
 
     def catalogue(self) -> Catalogue:
         """What can be set of them. Raises OptionError for an unknown method or optimizer."""
-        owners = [Owner("method", f"--method {self.method}", judges.get(self.method).Options)]
+        owners = [Owner("method", f"--method {self.method}", methods.get(self.method).Options)]
         who, more = owners[0].where, f"; see `judgesmith list methods {self.method}`"
         if self.optimizer is None:
             owners.append(Owner("run", "a judge without labels", JudgeInWords))
@@ -148,12 +149,12 @@ class Setup:
 
     def unused(self, name: str) -> str | None:
         """With what an option of the run does nothing, and why; None where it does something."""
-        method = judges.get(self.method)
+        method = methods.get(self.method)
         if name in OF_INFERENCE and not issubclass(method, InfersTask):
             return f"--method {self.method}: it infers no task"
-        if name == "refine" and not issubclass(method, InfersTask) and not issubclass(method, Refinable):
+        if name == "refine" and not issubclass(method, InfersTask) and not hasattr(method, "refiners"):
             return f"--method {self.method}: there is nothing to refine in it"
-        if name == "refine" and method.fitted_always:
+        if name == "refine" and fitted_always(method):
             return f"--method {self.method}: its weights are all that it learns"
         if name == "teacher" and self.optimizer and not optimizers.get(self.optimizer).uses_teacher:
             return f"--optimizer {self.optimizer}: {NO_TEACHER}"
@@ -222,11 +223,11 @@ class CompileRun:
     def judge(self, aspect: str | None) -> Judge:
         """The judge as it is before anything is learnt. aspect: the name of the labels' score. Raises OptionError."""
         if self.start is None:
-            return judge_in_words(self.setup.method, self.of_method, self.run, aspect, self.library_aspect)
+            return Judge(method_in_words(self.setup.method, self.of_method, self.run, aspect, self.library_aspect))
         if wrong := next((name for name in ("task", "criteria") if getattr(self.run, name)), self.library_aspect):
             raise OptionError(f"--start has a judge's own task and criteria; leave {wrong} out")
-        judge = artifact.build(artifact.read(self.start))
-        judge.choose(**self.of_method)
+        judge = loading.build(artifact.read(self.start))
+        judge.method.choose(**self.of_method)
         return judge
 
     def compiler(self, labels: Labels) -> Compiler:
@@ -350,16 +351,16 @@ def with_orders(signals: Sequence[str], orders: Mapping[str, Sequence[str]]) -> 
     return tuple(made)
 
 
-def judge_in_words(
+def method_in_words(
     method: str,
     given: Mapping[str, Any],
     words: JudgeInWords,
     aspect: str | None,
     library_aspect: str | None,
     criteria: Sequence[Criterion] = (),
-) -> Judge:
-    """A judge by the name of its method and its options. aspect: of the labels, None where there are none."""
-    made: Judge = judges.get(method).from_options(
+) -> Method:
+    """A method by its name and its options. aspect: of the labels, None where there are none."""
+    made: Method = methods.get(method).from_options(
         given,
         labels_aspect=aspect,
         library_aspect=library_aspect,

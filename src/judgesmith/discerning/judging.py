@@ -12,9 +12,10 @@ from ..datasets.perturbations.registry import Pair
 from ..errors import OptionError
 from ..programs.artifact import fingerprint
 from ..programs.baselines.metrics import PREFIX, reference_metric
+from ..programs.capabilities import set_brief
 from ..programs.judge import Judge
 from ..programs.models.lm import Connection
-from ..programs.registry import judges
+from ..programs.registry import methods
 from ..running.limits import SAMPLED, Estimate, Limits, estimate
 from ..running.opening import open_judge, open_model
 from ..signatures.values import Item, Scale
@@ -49,7 +50,7 @@ def open_subject(
         return Subject(target, {"score": scorer}, {"score": mark}, against_reference=True)
     method, _, model = target.partition("@")
     name, made = target, dict[str, Judge]()
-    if method not in judges.names() or Path(target).exists():
+    if method not in methods.names() or Path(target).exists():
         name, made = Path(target).stem, {"score": open_judge(Path(target), lm, where)}
     elif not how.metrics:
         raise OptionError(
@@ -59,18 +60,17 @@ def open_subject(
     else:
         opened = open_model(model or lm, where)
         for metric, plain in zip(how.metrics, how.metric_names, strict=True):
-            made[plain] = judges.get(method).from_options({}, labels_aspect=None, library_aspect=metric)
-            made[plain].scale = Scale(*how.scale)
-            made[plain].set_lm(opened)
+            of_metric = methods.get(method).from_options({}, labels_aspect=None, library_aspect=metric)
+            made[plain] = Judge(of_metric, lm=opened, scale=Scale(*how.scale))
     marks = {}
     for metric, judge in made.items():
         if judge.whole_documents:
             raise OptionError(
-                f"{target}: a {judge.kind} judge ranks the outputs of a document against each other; here each text is "
-                "judged by itself"
+                f"{target}: a {judge.method.kind} judge ranks the outputs of a document against each other; here each "
+                "text is judged by itself"
             )
         marks[metric] = f"{fingerprint(judge)}:{judge.lm.name}"
-        judge.set_brief(brief)
+        set_brief(judge.method, brief)
     return Subject(name, made, marks)
 
 

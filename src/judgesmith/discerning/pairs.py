@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..datasets.perturbations.registry import Amounts, Degree, Left, Pair, Perturbation, Text, pairs_of, sentences
-from ..datasets.records import Row
+from ..datasets.row import Row
 from ..errors import LabelsError, OptionError
 from ..evaluating.sources import read_file, references_beside, some
 from ..rows import as_text

@@ -17,7 +17,7 @@ import pyarrow as pa
 from ..datasets.records import ROLES, Columns, columns_of
 from ..errors import ArtifactError, LabelsError, OptionError
 from ..optimizers.examples import numbers_of
-from ..programs import artifact
+from ..programs import artifact, loading
 from ..programs.artifact import Artifact
 from ..programs.judge import Judge
 from ..programs.models.lm import Connection
@@ -73,9 +73,9 @@ class BatchScorer:
         if not isinstance(self.lm, str | None):
             raise OptionError(f"a BatchScorer takes the name of a model, which it opens in each process; got {self.lm}")
         read = artifact.read(self.judge)
-        judge = artifact.build(read)
+        judge = loading.build(read)
         if judge.whole_documents:
-            raise OptionError(f"a {judge.kind} judge ranks the outputs of a document; use `judgesmith score`")
+            raise OptionError(f"a {judge.method.kind} judge ranks the outputs of a document; use `judgesmith score`")
         object.__setattr__(self, "columns", dict(self.columns))
         object.__setattr__(self, "fingerprint", artifact.digest(artifact.identity_of(read)))
         object.__setattr__(self, "content", json.dumps(read.to_dict(), sort_keys=True))

@@ -27,8 +27,9 @@ import pyarrow.compute as pc
 
 from .. import errors
 from ..errors import BudgetError, JudgesmithError, MissingExtraError, OptionError
-from ..programs import artifact
+from ..programs import loading
 from ..programs.artifact import Artifact
+from ..programs.capabilities import models_of
 from ..programs.models.lm import Connection, LanguageModel, Meter, is_absent, is_local, price
 from ..programs.models.transport import Reply
 from ..running.console import Watch
@@ -170,7 +171,7 @@ def score(command: Score) -> ScoreSummary:
     model = scorer.lm or (judge.lm.model if judge.lm else "")
     if command.max_cost is not None and price(model, Reply("")) is None:
         raise OptionError(f"the price of {model} is unknown, so a cost cannot be kept to; use --max-calls")
-    models = [model, *artifact.build(judge).models()]
+    models = [model, *models_of(loading.build(judge).method)]
     waiting = not any(name == "" or is_local(name) or is_absent(name) for name in models)
     with nullcontext() if is_address(output.name) else alone(Path(output.name), folder=True):
         rows = opened_rows(command, output, scorer)

@@ -62,7 +62,7 @@ def _in_their_words(cells: Iterable[Any], marks: Marks, aspect: str, like: Marks
 
 
 def _refuse_opposite(where: str, column: str, cells: Iterable[Any], own: Marks, aspect: str, theirs: Marks) -> None:
-    """Raise LabelsError where words are better in people's ratings that are worse by themselves."""
+    """Raise LabelsError where words are better in human ratings that are worse by themselves."""
     words = sorted({folded(cell) for cell in cells if not unrated(cell)}, key=lambda word: theirs.values[word])
     worst, best = words[0], words[-1]
     if own.values and own.values[worst] > own.values[best]:

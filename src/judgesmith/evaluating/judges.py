@@ -17,7 +17,7 @@ from ..datasets.orders import check_orders
 from ..datasets.sheet import Outputs as File
 from ..errors import ArtifactError, LabelsError, OptionError
 from ..optimizers.seen import Seen
-from ..programs import artifact
+from ..programs import artifact, loading
 from ..programs.baselines.metrics import PREFIX, reference_metric
 from ..rows import as_text
 from ..running.opening import roles_for, rows_file
@@ -147,7 +147,7 @@ def _read(name: str, wanted: Wanted, roles: Mapping[str, Any], saved: Sequence[P
 
 def decided_orders(file: File, saved: Sequence[Path]) -> list[tuple[str, str]]:
     """The worse and the better word of judges of pass and fail: of saved ones, and of verdicts in a file."""
-    decisions = [artifact.build(artifact.read(path)).decision for path in saved]
+    decisions = [loading.build(artifact.read(path)).outcome.decision for path in saved]
     orders = [one.names for one in decisions if one is not None and len(one.names) == 2]
     verdicts = [verdict_of(record) or {} for record in file.records]
     words = {str(one.get("passed")).lower(): one.get("category") for one in verdicts if one.get("category")}
@@ -334,7 +334,7 @@ def _judged_aspects(files: Sequence[File], specs: Sequence[Spec]) -> list[str]:
     """The aspects of human ratings that the judges say they judge: those are compared where none is named."""
     judged: set[str] = set()
     for path in _judge_files(specs):
-        judged |= {plain_name(artifact.build(artifact.read(path)).judges_aspect)} - {""}
+        judged |= {plain_name(loading.build(artifact.read(path)).judges_aspect)} - {""}
     for file in files if not specs else ():
         judged |= {plain_name(name) for name in aspects_of([verdict_of(record) or {} for record in file.records])}
     known = dict.fromkeys(name for row in files[0].rows for name in row.scores)

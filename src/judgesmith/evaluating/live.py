@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..optimizers.examples import numbers_of
-from ..programs import artifact
+from ..programs import artifact, loading
 from ..programs.aspects import OVERALL as GENERAL
 from ..programs.judge import Judge
 from ..programs.models.lm import Connection
@@ -52,7 +52,7 @@ def plan_live(joined: Judged, lm: str | None, where: Connection) -> Estimate:
     total = Estimate(0, 0, 0, 0, 0.0, 0.0)
     for name, path in joined.live.items():
         read = artifact.read(path)
-        judge = artifact.build(read)
+        judge = loading.build(read)
         rows = _rows_with_people(joined, _aspects(joined, name, judge))
         items = [Item.of(joined.rows[i]) for i in rows[:SAMPLED]]
         model = lm or (read.lm.model if read.lm else None)
@@ -77,7 +77,7 @@ def judge_live(
         for name, judge in opened.items():
             for row in (joined.rows[i] for i in asked[name]):
                 numbers_of(judge, row, joined.origin)
-        calls = sum(len(asked[name]) * judge.calls_per_row() for name, judge in opened.items())
+        calls = sum(len(asked[name]) * judge.method.cost().calls_per_row for name, judge in opened.items())
         if not quietly:
             models = ", ".join(dict.fromkeys(judge.lm.name for judge in opened.values()))
             err.print(clean(f"at most {calls:,} calls to {models}; Ctrl-C loses nothing"), style="dim", markup=False)
@@ -95,7 +95,7 @@ def judge_live(
 def _aspects(joined: Judged, name: str, judge: Judge) -> list[str]:
     """The aspects of human ratings that a judge is compared with: the one that it was compiled for, or, where people
     rated no such aspect, all of them, with a note."""
-    compiled = judge.options().get("aspect") or judge.judges_aspect
+    compiled = judge.method.saved_options().get("aspect") or judge.judges_aspect
     same = [aspect for aspect in joined.human if plain_name(aspect) == plain_name(compiled)]
     if compiled and compiled not in GENERAL and not same:
         joined.notes.append(

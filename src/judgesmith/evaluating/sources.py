@@ -20,7 +20,8 @@ from ..datasets.loading import read_outputs
 from ..datasets.marks import Marks, named_scale
 from ..datasets.meanings import likely_scores, parts_of
 from ..datasets.orders import Orders, refuse_unordered
-from ..datasets.records import OVERALL, Row, infer_scale, is_score, merge_groups, read_ratings, refuse_outliers
+from ..datasets.records import infer_scale, is_score, merge_groups, read_ratings, refuse_outliers
+from ..datasets.row import OVERALL, Row
 from ..datasets.sheet import Outputs as File
 from ..errors import LabelsError
 from ..rows import DERIVED

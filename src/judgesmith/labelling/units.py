@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..datasets.loading import read_compared
-from ..datasets.records import Row
+from ..datasets.row import Row
 from ..errors import LabelsError
 from ..evaluating.sources import places, read_file
 from ..running.opening import rows_file

@@ -23,7 +23,7 @@ import dspy
 from ..datasets.exports import Side, trace_input, trace_output
 from ..errors import JudgesmithError, OptionError
 from ..optimizers.report import CompileReport
-from ..programs import artifact
+from ..programs import artifact, loading
 from ..programs.judge import Judge
 from ..programs.models.lm import Connection, LanguageModel, language_model
 from ..rows import as_text, context_of
@@ -270,9 +270,10 @@ def mlflow_scorer(
     made = _open(judge, lm, connection)
     if made.whole_documents:
         raise OptionError(
-            f"a {made.kind} judge scores the outputs of a document against each other; an MLflow scorer sees one alone"
+            f"a {made.method.kind} judge scores the outputs of a document against each other; an MLflow scorer sees "
+            "one alone"
         )
-    title = name or artifact.labels_aspect(made) or made.kind
+    title = name or artifact.labels_aspect(made) or made.method.kind
     about = about_judge(entities, made, title)
 
     def score(inputs: Any = None, outputs: Any = None, expectations: Any = None) -> Any:
@@ -295,7 +296,7 @@ def mlflow_scorer(
 def about_judge(entities: Any, judge: Judge, name: str) -> dict[str, Any]:
     """What all feedback of a judge has: its name, the model as its source, and metadata."""
     source = entities.AssessmentSource(source_type="LLM_JUDGE", source_id=judge.lm.name)
-    return {"name": name, "source": source, "metadata": artifact.about_judge(judge)}
+    return {"name": name, "source": source, "metadata": loading.about_judge(judge)}
 
 
 def feedback(entities: Any, about: Mapping[str, Any], verdict: Verdict) -> Any:
@@ -311,8 +312,8 @@ def _open(judge: str | Path | Judge, lm: Any, connection: Connection | None) -> 
     if isinstance(judge, Judge):
         if lm is None and connection is not None:
             raise OptionError("connection is for a judge's file or for lm; this judge has its model already")
-        return judge if lm is None else judge.copy_for(own_lm=language_model(lm, connection=connection))
-    return artifact.load(judge, lm=lm, connection=connection)
+        return judge if lm is None else judge.with_(own_lm=language_model(lm, connection=connection))
+    return loading.load(judge, lm=lm, connection=connection)
 
 
 def _clear(side: Side, what: str, usual: str) -> str:

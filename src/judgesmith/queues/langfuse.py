@@ -15,8 +15,8 @@ from urllib.parse import quote
 
 from ..datasets.exports import langfuse_score
 from ..errors import OptionError
-from ..programs.artifact import about_judge
 from ..programs.judge import Judge
+from ..programs.loading import about_judge
 from ..signatures.values import Verdict
 from .interface import Interface, Record, about_verdict, record
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 
 from ..datasets.exports import DISCARDED, Given, phoenix_rater
 from ..errors import OptionError
-from ..programs.artifact import about_judge
 from ..programs.judge import Judge
+from ..programs.loading import about_judge
 from ..signatures.values import Verdict
 from .interface import Interface, Record, about_verdict, record
 

@@ -18,7 +18,7 @@ from ..agreement.correlation import Vector, id_codes
 from ..agreement.meta.inputs import MANY, EvaluationOptions
 from ..datasets.loading import Compared, read_compared
 from ..datasets.marks import Marks
-from ..datasets.records import OVERALL, Row
+from ..datasets.row import OVERALL, Row
 from ..errors import LabelsError
 from ..evaluating.decided import estimate, places
 from ..evaluating.sources import human_ratings, plain_name, read_file, verdict_of

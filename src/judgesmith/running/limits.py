@@ -10,6 +10,7 @@ from typing import Any
 
 from ..errors import BudgetError
 from ..parts import Options, option
+from ..programs.capabilities import passes_of
 from ..programs.judge import Judge
 from ..programs.models.lm import Connection, LanguageModel, Meter, check_priced, price
 from ..programs.models.transport import Reply
@@ -116,12 +117,12 @@ class Estimate:
 
 def estimate(judge: Judge, model: str | None, rows: int, sample: Sequence[Item], where: Connection | None) -> Estimate:
     """What `rows` rows would take, judged by some of them. Calls no model."""
-    calls = judge.calls_per_row() + judge.explains
+    calls = judge.method.cost().calls_per_row + judge.explains
     tokens = round(sum(_prompt_tokens(judge, item) for item in sample) / len(sample)) if sample else 0
     prompt, completion = rows * calls * tokens, rows * calls * ANSWER_TOKENS
     cost = None if model is None else price(model, Reply("", None, prompt, completion))
     seconds, each = expected_seconds(rows * calls, model, where), rows / max(1, len(sample))
-    read = sum(map(judge.passes, sample), Passes())
+    read = sum((passes_of(judge.method, item) for item in sample), Passes())
     passes, read_tokens = round(each * read.count), round(each * read.tokens)
     return Estimate(rows, rows * calls, prompt, completion, cost, seconds, passes, read_tokens)
 

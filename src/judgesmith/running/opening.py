@@ -16,10 +16,12 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from ..datasets.benchmarks.registry import PREFIX
 from ..datasets.formats import open_table
 from ..datasets.loading import aspects_of_mean
-from ..datasets.records import OVERALL, ROLES, columns_of
+from ..datasets.records import ROLES, columns_of
+from ..datasets.row import OVERALL
 from ..errors import JudgesmithError, OptionError
-from ..programs import artifact
+from ..programs import artifact, loading
 from ..programs.atomic import write_whole
+from ..programs.capabilities import HasFiles, ReadsRows, UsesModels, models_of, without_model
 from ..programs.judge import Judge
 from ..programs.models.files import find_model, installed, model_path
 from ..programs.models.lm import NO_MODEL, Connection, LanguageModel, Sampling, is_local, language_model
@@ -121,7 +123,7 @@ def quiet() -> Iterator[None]:
 
 def model_for(judge: Judge, name: str | None) -> str | None:
     """The model that is opened for a judge: none, where no other is asked for and the judge needs none."""
-    return NO_MODEL if name in (None, "", NO_MODEL) and judge.without_model() else name
+    return NO_MODEL if name in (None, "", NO_MODEL) and without_model(judge.method) else name
 
 
 def open_model(name: str | None, where: Connection | None = None, sampling: Sampling | None = None) -> LanguageModel:
@@ -169,11 +171,12 @@ def open_judge(path: Path, lm: str | None, where: Connection | None = None) -> J
 
 def open_artifact(read: artifact.Artifact, path: Path, lm: str | None, where: Connection | None = None) -> Judge:
     """`open_judge` for a file that was read. path: where it stood."""
-    judge = artifact.build(read)  # the whole file is checked before a model is opened for it
+    judge = loading.build(read)  # the whole file is checked before a model is opened for it
     name = lm or artifact.model_of(read, where)
-    artifact.connect(judge, where)
+    artifact.connect(judge.method, where)
     judge.set_lm(open_model(name, where, artifact.sampling_of(read)))
-    judge.located(path)
+    if isinstance(judge.method, HasFiles):
+        judge.method.located(path)
     open_others(judge, where)
     return judge
 
@@ -181,12 +184,15 @@ def open_artifact(read: artifact.Artifact, path: Path, lm: str | None, where: Co
 def open_others(judge: Judge, where: Connection | None) -> None:
     """The models that a judge needs beside its own: fetched before anything is spent, and tried where they are called.
     One that is only read is opened by its reader; a server for it would hold its weights twice."""
-    for name in judge.models():
-        if name not in judge.reads():
+    method = judge.method
+    read = method.reads() if isinstance(method, ReadsRows) else ()
+    for name in models_of(method):
+        if name not in read:
             open_model(name, where)
         elif name.startswith("local/"):
             fetch(name)
-    judge.connect(where)
+    if isinstance(method, UsesModels):
+        method.connect(where)
 
 
 def check_writable(path: Path, *inputs: Path | None) -> None:

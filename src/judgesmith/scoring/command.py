@@ -121,7 +121,7 @@ class Score(Command, Rows, Reach, Limits, Json):
                 made.explains = self.explain
                 if self.explain and is_absent(made.lm.name):
                     raise OptionError("--explain needs a model that writes: give --lm")
-                if self.defer is not None and made.sureness is None:
+                if self.defer is not None and made.outcome.sureness is None:
                     raise OptionError("--defer needs a judge that knows how sure it is; compile it again from labels")
                 run = Run(made, target, self.raw, watch, limits, any_server=self.any_server)
                 run.emit = plugin("scoring", "otel")(made) if self.otel else None

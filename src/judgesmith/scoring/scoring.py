@@ -15,11 +15,12 @@ from typing import Any, Literal
 
 from ..agreement.conformal import deferred
 from ..datasets.loading import Compared, iter_rows, read_compared
-from ..datasets.records import Row, unusual
+from ..datasets.records import unusual
+from ..datasets.row import Row
 from ..errors import OptionError, OutageError
 from ..optimizers.examples import numbers_of
 from ..optimizers.seen import Seen
-from ..programs import artifact
+from ..programs import artifact, loading
 from ..programs.artifact import digest, fingerprint
 from ..programs.judge import Judge
 from ..programs.models import engine
@@ -205,12 +206,12 @@ def score_file(
 
 
 def _rows(source: Path, judge: Judge, columns: Mapping[str, str] | None, limit: int | None) -> Rows:
-    if judge.explains and (judge.whole_documents or judge.preference is not None):
+    if judge.explains and (judge.whole_documents or judge.outcome.preference is not None):
         raise OptionError("--explain says why one output got its score; this judge compares outputs")
-    compared = None if judge.preference is None else read_compared(source, columns)
+    compared = None if judge.outcome.preference is None else read_compared(source, columns)
     every: Rows = iter_rows(source, columns=columns) if compared is None else iter(compared)
     rows: Rows = itertools.islice(every, limit)
-    if judge.columns():
+    if judge.method.columns():
         rows = ((row, record) for row, record in rows if all(numbers_of(judge, r, source.name) for r in _outputs(row)))
     return rows
 
@@ -227,7 +228,7 @@ def plan(
 ) -> Estimate:
     """What scoring a file with a saved judge would take, whatever was scored before. Calls and opens no model."""
     read = artifact.read(path)
-    judge = artifact.build(read)
+    judge = loading.build(read)
     judge.explains = explain
     sample, count = list[Item](), 0
     every = (side for row, _ in _rows(source, judge, columns, limit) for side in _outputs(row))
@@ -248,7 +249,7 @@ def score_rows(run: Run, rows: Rows, existing: Existing = "continue") -> ScoreSu
                 "-o, or --overwrite"
             )
         # A model that is not there, or an input that cannot be read, must not cost an output that is.
-        engine.run(judge.prepare(judge.lm))
+        engine.run(judge.method.prepare(judge.lm))
         rows = itertools.chain(list(itertools.islice(rows, 1)), rows)
         if existing == "retry failed" and not exists:
             raise OptionError(f"{run.output} does not exist: there are no failed rows to try again")
@@ -346,8 +347,8 @@ def _judged(run: Run, rows: Rows) -> Iterator[tuple[Row, dict[str, Any], Verdict
     verdicts = judge.score_many(taken(), progress=False)
     for verdict in verdicts:
         row, record = under_way.popleft()
-        if isinstance(row, Compared) and judge.preference is not None:
-            verdict = judge.preference.preferred(verdict, next(verdicts)).verdict()
+        if isinstance(row, Compared) and judge.outcome.preference is not None:
+            verdict = judge.outcome.preference.preferred(verdict, next(verdicts)).verdict()
         yield row, record, verdict
 
 

@@ -15,6 +15,7 @@ from ..programs.artifact import fingerprint
 from ..programs.judge import Judge
 from ..programs.models import engine
 from ..programs.models.lm import LanguageModel
+from ..programs.pipeline import rows_at_once
 from ..rows import ROLES
 from ..signatures.values import Item, Verdict
 from .metrics import Metrics
@@ -69,7 +70,7 @@ class Served:
         """What a client may know of it."""
         return {
             "name": self.name,
-            "kind": self.judge.kind,
+            "kind": self.judge.method.kind,
             "fingerprint": self.mark,
             "model": self.lm.name,
             "scale": [self.judge.scale.low, self.judge.scale.high],
@@ -85,7 +86,7 @@ class Service:
         for name, judge in judges.items():
             if judge.whole_documents:
                 raise OptionError(
-                    f"{name}: a {judge.kind} judge ranks the outputs of a document; use `judgesmith score`"
+                    f"{name}: a {judge.method.kind} judge ranks the outputs of a document; use `judgesmith score`"
                 )
         self.bounds = bounds
         self.metrics = Metrics()
@@ -109,8 +110,8 @@ class Service:
     async def _until_ready(self, served: Served) -> None:
         while served.problem is not None:
             try:
-                await served.judge.prepare(served.lm)
-                if served.judge.calls_per_row():
+                await served.judge.method.prepare(served.lm)
+                if served.judge.method.cost().calls_per_row:
                     await served.lm.answers()
                 served.problem = None
             except JudgesmithError as error:
@@ -183,7 +184,7 @@ class Service:
         started = time.perf_counter()
         try:
             async with asyncio.timeout(self.bounds.timeout):
-                verdict = await served.judge.averdict(item, served.lm, explain=explain)
+                verdict = await served.judge.verdict(item, served.lm, explain=explain)
         except TimeoutError:
             raise Refused(504, "timeout", f"no verdict within {self.bounds.timeout:g} s", 1) from None
         except asyncio.CancelledError:
@@ -211,7 +212,7 @@ class Service:
             except Refused as refused:
                 return refused
 
-        judged = engine.aordered_map(one, items, in_flight=served.judge.rows_at_once(served.lm))
+        judged = engine.aordered_map(one, items, in_flight=rows_at_once(served.judge.method, served.lm))
         async with aclosing(judged) as verdicts:
             async for verdict in verdicts:
                 yield verdict

@@ -20,7 +20,7 @@ from prometheus_client import multiprocess
 from uvicorn.supervisors import Multiprocess
 
 from ..errors import OptionError
-from ..programs import artifact
+from ..programs import artifact, loading
 from ..programs.models import engine
 from ..programs.models.lm import Connection
 from ..running.opening import open_judge, quiet
@@ -89,7 +89,7 @@ def serve_many(worker: Worker, workers: int, listening: socket.socket, started: 
     """Answer in several processes until SIGTERM or Ctrl-C. Raises OptionError, ArtifactError before any starts."""
     share = worker.share(workers)
     for path in share.judges.values():
-        artifact.build(artifact.read(path))
+        loading.build(artifact.read(path))
     loop = "asyncio"
     with suppress(ImportError):
         import uvloop  # noqa: F401

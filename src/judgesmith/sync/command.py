@@ -34,7 +34,7 @@ class Sync(Command, Reach, Worded, Limits, Json):
     limit: int | None = flag(None, "Score the newest traces only.", ge=1)
 
     def run(self) -> int:
-        from ..programs import artifact
+        from ..programs import artifact, loading
         from ..running.console import Watch, print_json
         from ..running.journal import alone
         from ..running.opening import open_judge, quiet
@@ -48,7 +48,7 @@ class Sync(Command, Reach, Worded, Limits, Json):
             made, mark = None, ""
             if self.judge is not None and self.dry_run:  # opens no model
                 read = artifact.read(self.judge)
-                made, mark = artifact.build(read), artifact.digest(artifact.identity_of(read))
+                made, mark = loading.build(read), artifact.digest(artifact.identity_of(read))
             elif self.judge is not None:
                 made = open_judge(self.judge, self.lm, self.connection())
             queue = plugin("queues", self.queue)(self.name, self.only)
@@ -66,7 +66,7 @@ class Sync(Command, Reach, Worded, Limits, Json):
                         judging.run(waiting, self.limits(), watch)
                     failed = [{"id": name, "reason": reason} for name, reason in judging.failures]
                     about = {"judge": judging.mark, "name": judging.name, "waiting": len(waiting)}
-                    about |= {"calls": len(waiting) * made.calls_per_row()}
+                    about |= {"calls": len(waiting) * made.method.cost().calls_per_row}
                     data["judged"] = about | {"scored": judging.scored, "failed": failed} | judging.compared()
         print_json(data) if self.as_json else _tell(self, data)
         return int(bool(data.get("judged", {}).get("failed")))

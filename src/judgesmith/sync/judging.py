@@ -14,7 +14,7 @@ from ..agreement.meta.evaluation import meta_evaluate
 from ..agreement.meta.inputs import LEAST_ROWS, OF_KIND
 from ..datasets.loading import iter_rows, read_outputs
 from ..datasets.marks import Marks
-from ..datasets.records import OVERALL, Row
+from ..datasets.row import OVERALL, Row
 from ..datasets.sheet import Outputs
 from ..errors import LabelsError, OptionError
 from ..evaluating.sources import Judged, own_categories, read_people
@@ -53,7 +53,9 @@ class Judging:
 
     def __post_init__(self) -> None:
         if self.judge.whole_documents:
-            raise OptionError(f"a {self.judge.kind} judge scores outputs against each other; a trace has one alone")
+            raise OptionError(
+                f"a {self.judge.method.kind} judge scores outputs against each other; a trace has one alone"
+            )
         known = list(self.pulled.to_dict()["aspects"])
         if self.human is not None and self.human not in known:
             raise OptionError(f"--human {self.human}: there is no such feedback; there is {', '.join(known) or 'none'}")
@@ -61,7 +63,7 @@ class Judging:
         own = [name for name in (self.human, compiled, self.judge.judges_aspect, OVERALL) if name in known]
         self.aspect = own[0] if own else known[0] if len(known) == 1 else None
         named = compiled if compiled in known or compiled != OVERALL else ""
-        self.name = named or self.judge.judges_aspect or self.aspect or self.judge.kind
+        self.name = named or self.judge.judges_aspect or self.aspect or self.judge.method.kind
         self.mark = self.mark or fingerprint(self.judge)
 
     def waiting(self, limit: int | None) -> list[str]:
@@ -126,7 +128,7 @@ class Judging:
 
     def _read(self, rated: list[Record]) -> Outputs:
         """The rows as they are, or where only the judge knows which of two words is the better one, as it does."""
-        file, decision = read_outputs(rated, categories=self.orders), self.judge.decision
+        file, decision = read_outputs(rated, categories=self.orders), self.judge.outcome.decision
         marks = file.columns.marks.get(str(self.aspect), Marks())
         names = decision.names if decision is not None else ()
         same = {folded(name) for name in names} == {folded(name) for name in marks.unknown}

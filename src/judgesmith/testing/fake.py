@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from ..datasets.records import Labels, Row
+from ..datasets.records import Labels
+from ..datasets.row import Row
 from ..programs.models.lm import LanguageModel
 from ..programs.models.transport import Request, Unanswered
 from ..programs.prompting.predict import AGAIN

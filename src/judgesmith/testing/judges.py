@@ -12,10 +12,11 @@ from typing import Any, ClassVar
 import pytest
 
 from ..errors import BudgetError, ModelError, OptionError
-from ..programs import artifact
+from ..programs import artifact, loading
 from ..programs.judge import Judge
+from ..programs.method import Method
 from ..programs.models.transport import Request, Unanswered
-from ..programs.registry import judges
+from ..programs.registry import methods
 from ..signatures.values import Item, Scale
 from .scripted import MakeScripted, scripted_models
 
@@ -95,18 +96,18 @@ def obliging() -> Callable[[Request], str]:
 class JudgeContract:
     """Subclass it in a test module, name the `part`, and pytest runs all of this over it.
 
-    part: the judge's class. aspect: what it is made for, None for a judge that takes no aspect. answers: a method that
+    part: the method's class. aspect: what it is made for, None for a judge that takes no aspect. answers: a method that
     gives a function from a request to an answer; override it where the judge asks for a form that it declares neither
     by its layout nor by a signature.
     """
 
-    part: ClassVar[type[Judge]]
+    part: ClassVar[type[Method]]
     aspect: ClassVar[str | None] = "fluency"
 
     def new(self, **given: Any) -> Judge:
         """A new judge; given: `lm`, `scale`."""
         make: Any = self.part
-        return make(**given) if self.aspect is None else make(self.aspect, **given)  # type: ignore[no-any-return]
+        return Judge(make() if self.aspect is None else make(self.aspect), **given)
 
     def answers(self) -> Callable[[Request], str]:
         return obliging()
@@ -121,8 +122,8 @@ class JudgeContract:
             yield made
 
     def test_it_is_registered_and_says_what_it_is(self, make: Make) -> None:
-        kind = type(make())
-        assert judges.get(kind.kind) is kind
+        kind = type(make().method)
+        assert methods.get(kind.kind) is kind
         assert kind.about and "\n" not in kind.about
 
     def test_rows_get_verdicts_in_their_order_on_the_users_scale(self, make: Make, scripted: MakeScripted) -> None:
@@ -180,13 +181,13 @@ class JudgeContract:
     def test_what_is_saved_is_the_same_judge(self, make: Make, scripted: MakeScripted, tmp_path: Path) -> None:
         lm, _ = scripted(self.answers(), grammar=True)
         judge = make(lm=lm, scale=Scale(1, 5))
-        for predictor in judge.taught():
-            predictor.demos = [judge.demonstration(Item("Shown.", "Elsewhere.", group="g"), None) | MARKS]
+        for predictor in judge.method.taught():
+            predictor.demos = [judge.method.demonstration(Item("Shown.", "Elsewhere.", group="g"), None) | MARKS]
         scores = [v.score for v in judge.score_many(ROWS)]
         judge.save(tmp_path / "judge.json")
-        loaded = artifact.load(tmp_path / "judge.json", lm=lm)
-        assert type(loaded) is type(judge)
-        assert loaded.options() == judge.options()
+        loaded = loading.load(tmp_path / "judge.json", lm=lm)
+        assert type(loaded.method) is type(judge.method)
+        assert loaded.method.saved_options() == judge.method.saved_options()
         assert artifact.fingerprint(loaded) == artifact.fingerprint(judge)
         assert [v.score for v in loaded.score_many(ROWS)] == scores
         item = Item("An output.", "A source.")
@@ -199,15 +200,15 @@ class JudgeContract:
         for name, messages in judge.previews(Item(evil, evil)).items():
             for tag in ("<output>", "</output>", "<source>", "</source>"):
                 assert messages[-1]["content"].count(tag) == plain[name].count(tag), name
-        for predictor in judge.taught():
-            predictor.demos = [judge.demonstration(Item("A marked text.", "B.", group="g"), None) | MARKS]
+        for predictor in judge.method.taught():
+            predictor.demos = [judge.method.demonstration(Item("A marked text.", "B.", group="g"), None) | MARKS]
 
         def shown(group: str) -> bool:
             found = judge.previews(Item("Fine.", "A source.", group=group)).values()
             return any("A marked text." in m["content"] for messages in found for m in messages)
 
         assert not shown("g")
-        assert shown("h") == bool(judge.taught())
+        assert shown("h") == bool(judge.method.taught())
 
     def test_no_prompt_that_is_sent_shows_the_rows_own_document(self, make: Make, scripted: MakeScripted) -> None:
         lm, transport = scripted(self.answers(), grammar=True)
@@ -216,7 +217,7 @@ class JudgeContract:
             pytest.skip("it compares the outputs of one document")
         marked = "This marked text belongs to document g."
         for predictor in judge.predictors():
-            predictor.demos = [judge.demonstration(Item(marked, "Its source.", group="g"), None) | MARKS]
+            predictor.demos = [judge.method.demonstration(Item(marked, "Its source.", group="g"), None) | MARKS]
         verdict, other = (judge.score_many([{"source": "S.", "output": "Fine.", "group": name}]) for name in "gh")
         assert next(verdict).failure is None
         shown = [any(marked in m["content"] for m in request.messages) for request in transport.requests]
@@ -233,10 +234,14 @@ class JudgeContract:
         verdicts = list(judge.score_many(fresh))
         sent = len(transport.requests) - before
         documents = len({row["source"] for row in ROWS})
-        assert sent <= judge.calls_per_row() * len(ROWS) + judge.calls_per_document() * documents
+        assert (
+            sent <= judge.method.cost().calls_per_row * len(ROWS) + judge.method.cost().calls_per_document * documents
+        )
         assert sum(v.usage.calls for v in verdicts) >= sent
 
     def test_calls_and_options_are_what_they_say(self, make: Make) -> None:
         judge = make()
-        assert judge.calls_per_row() >= 1
-        assert type(judge)(**judge.options(), criteria=judge.knowledge.criteria).options() == judge.options()
+        assert judge.method.cost().calls_per_row >= 1
+        method = judge.method
+        again = type(method)(**method.saved_options(), criteria=method.knowledge.criteria)
+        assert again.saved_options() == method.saved_options()

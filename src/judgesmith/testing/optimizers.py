@@ -14,7 +14,7 @@ from ..optimizers.compiling import Compiler
 from ..optimizers.examples import examples_of
 from ..optimizers.front import compile as compile_judge
 from ..optimizers.search.base import DemonstrationSearch, SearchRecord, better
-from ..programs import artifact
+from ..programs import loading
 from ..programs.active_critic.critic import ActiveCritic
 from ..programs.judge import Judge
 from ..programs.models import row_context
@@ -22,7 +22,7 @@ from .fake import Ask, FakeModel, Fault, judging, make_labels, own_environment, 
 
 
 def run(search: DemonstrationSearch, model: FakeModel, labels: Labels, **given: Any) -> tuple[Judge, SearchRecord]:
-    student = ActiveCritic("vanilla", explain="before", reading="said", lm=model.lm)
+    student = Judge(ActiveCritic("vanilla", explain="before", reading="said"), lm=model.lm)
     judge = search.compile(student, trainset=examples_of(labels), **given)
     assert search.record is not None
     return judge, search.record
@@ -191,14 +191,14 @@ class OptimizerContract:
 
     def test_it_compiles_within_its_plan(self, model: FakeModel, labels: Labels, tmp_path: Path) -> None:
         optimizer = self.new()
-        judge = ActiveCritic("coarse", explain="before")
+        judge = Judge(ActiveCritic("coarse", explain="before"))
         plan = Compiler(search=optimizer).plan(judge, labels, "openai/fake")
         made = compile_judge(judge, labels, lm=model.lm, optimizer=optimizer, progress=False)
         assert made.provenance["cost"]["calls"] <= plan.calls
         assert made.provenance["optimizer"]["name"] == optimizer.name
         assert len(made.provenance["candidates"]) <= optimizer.evaluations()
         made.save(tmp_path / "judge.json")
-        loaded = artifact.load(tmp_path / "judge.json", lm=model.lm)
+        loaded = loading.load(tmp_path / "judge.json", lm=model.lm)
         text = labels.rows[0].source, labels.rows[0].output
         assert loaded.score(*text).to_dict() == made.score(*text).to_dict()
         assert made.score(*text).failure is None

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from ..agreement.correlation import Level
-from ..compiling.run import judge_in_words
+from ..compiling.run import method_in_words
 from ..datasets.loading import read_labels
-from ..datasets.records import Labels, Row
+from ..datasets.records import Labels
+from ..datasets.row import Row
 from ..datasets.splits import Split
 from ..errors import OptionError
 from ..optimizers.compiling import level_for
@@ -29,7 +30,7 @@ from ..running.opening import (
     rows_file,
 )
 from ..running.settings import Catalogue, JudgeInWords, Owner
-from .distilled.judge import DistilledJudge
+from .distilled.judge import Distilled
 from .distilled.student import training_modules
 from .distilling import CHECKPOINT, Distillation, DistillReport, split_of, synthetic_rows
 from .loop import TrainOptions
@@ -99,11 +100,11 @@ class DistillRun:
         return read_labels(rows_file(str(path)), aspect=aspect, scale=scale, columns=self.request.columns)
 
     @cached_property
-    def judge(self) -> DistilledJudge:
-        """The judge of the aspect, before it is trained. Raises OptionError."""
+    def method(self) -> Distilled:
+        """The method of the aspect, before it is trained. Raises OptionError."""
         aspect, library_aspect = self.split.train.aspect, self.request.library_aspect
-        made = judge_in_words(DistilledJudge.kind, {}, self.options, aspect, library_aspect)
-        assert isinstance(made, DistilledJudge)
+        made = method_in_words(Distilled.kind, {}, self.options, aspect, library_aspect)
+        assert isinstance(made, Distilled)
         return made
 
     @cached_property
@@ -126,7 +127,7 @@ class DistillRun:
             "tokens a row": tokens,
             "steps at most": steps,
             "tokens to train on at most": int(steps * options.batch * tokens),
-            "aspect": self.judge.aspect,
+            "aspect": self.method.options.aspect,
         }
 
     def run(self) -> DistillReport:
@@ -143,7 +144,7 @@ class DistillRun:
         steps = int(self.plan()["steps at most"]) + len(self.split.heldout) * (2 if teacher is None else 3)
         with Watch("training", steps) as watch:
             made, report = Distillation(
-                self.judge,
+                self.method,
                 self.split,
                 lm,
                 self.folder,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -19,7 +19,8 @@ from ..agreement.differences import Difference
 from ..agreement.metric import AgreementValue
 from ..agreement.objectives import Q
 from ..datasets.loading import read_labels
-from ..datasets.records import Labels, Row
+from ..datasets.records import Labels
+from ..datasets.row import Row
 from ..datasets.splits import Split, assert_disjoint, holdout_split
 from ..errors import LabelsError, OptionError
 from ..optimizers.compiling import level_for
@@ -45,7 +46,7 @@ from ..programs.progress import Progress, Silent, watching
 from ..programs.prompting.suspicion import guarded
 from ..signatures.values import Criterion, Item, Scale, json_number
 from .distilled.gguf_adapter import GGUF_ADAPTER, write_gguf_adapter
-from .distilled.judge import DistilledJudge, StudentData
+from .distilled.judge import Distilled, StudentData
 from .distilled.marking import MOST_TOKENS, error_text
 from .distilled.student import Shape, Student, training_modules
 from .loop import Example, Trained, Training, TrainOptions
@@ -130,7 +131,7 @@ class Distillation:
     """One run, before anything is computed. folder: where weights and checkpoints go. synthetic: examples with their
     rows, which count less than human ratings. teacher: a judge that is measured beside the student."""
 
-    judge: DistilledJudge
+    method: Distilled
     split: Split
     lm: LanguageModel
     folder: Path
@@ -147,9 +148,9 @@ class Distillation:
         if not self.synthetic and not self.options.human_weight:
             raise OptionError("human_weight=0 leaves nothing to train on; give --synthetic")
         if self.options.target == "annotation":
-            object.__setattr__(self, "judge", self.judge.copy_for(answer="annotation"))
+            object.__setattr__(self, "method", self.method.with_(answer="annotation"))
 
-    def run(self) -> tuple[DistilledJudge, DistillReport]:
+    def run(self) -> tuple[Judge, DistillReport]:
         """Train, write the weights, measure. Raises OptionError, ModelError, MissingExtraError."""
         started = time.monotonic()
         if self.lm.weights is None:
@@ -173,7 +174,7 @@ class Distillation:
             progress=self.progress,
         ).run()
         made = self._saved(student, shape)
-        made.decision = self._decision(student)
+        made.outcome = replace(made.outcome, decision=self._decision(student))
         report = self._report(made, trained, examples, notes, started)
         made.provenance = self._provenance(report)
         made.report = report
@@ -213,7 +214,7 @@ class Distillation:
         result: list[Example] = []
         spanless = longer = 0
         for row in rows:
-            if row.made is None and self.judge.answer == "annotation":
+            if row.made is None and self.method.options.answer == "annotation":
                 spanless += 1
             elif row.made is not None or self.options.human_weight:
                 example = self._example(student, row)
@@ -230,13 +231,13 @@ class Distillation:
         return result
 
     def _example(self, student: Student, row: Learnt) -> Example:
-        asked, aspect, written = self.judge, "", ""
+        asked, aspect, written = self.method, "", ""
         if row.made is not None:
             aspect = row.made.aspect
-            if aspect != asked.aspect:
+            if aspect != asked.options.aspect:
                 criterion = Criterion(aspect[:80], row.made.definition)
-                asked = DistilledJudge(aspect, task=row.made.task, criteria=(criterion,), answer=asked.answer)
-            if asked.answer == "annotation":
+                asked = Distilled(aspect, task=row.made.task, criteria=(criterion,), answer=asked.options.answer)
+            if asked.options.answer == "annotation":
                 written = error_text([e.model_dump() for e in row.made.errors])
         prompt = student.tokens(asked.messages(guarded(row.item)[0]), written)
         weight = self.options.human_weight if row.made is None and self.synthetic else 1.0
@@ -246,8 +247,8 @@ class Distillation:
 
     def _percents(self, student: Student, items: Sequence[Item]) -> list[float]:
         """The student's scores in percent, NaN where its answer comes to none."""
-        asked = [self.judge.messages(guarded(item)[0]) for item in items]
-        if self.judge.answer == "annotation":
+        asked = [self.method.messages(guarded(item)[0]) for item in items]
+        if self.method.options.answer == "annotation":
             return [student.write(messages, MOST_TOKENS)[1] for messages in asked]
         return student.percents([student.tokens(messages) for messages in asked], self.options.tokens_at_once)
 
@@ -267,7 +268,7 @@ class Distillation:
 
     # -- the judge
 
-    def _saved(self, student: Student, shape: Shape) -> DistilledJudge:
+    def _saved(self, student: Student, shape: Shape) -> Judge:
         """The judge, with its weights written as peft and as llama.cpp read them."""
         adapter = student.save(self.folder, self.lm.name)
         gguf = self._write_gguf(student, shape, self.folder)
@@ -278,11 +279,10 @@ class Distillation:
             rank=shape.rank,
             alpha=shape.alpha,
         )
-        made = self.judge.copy_for(scale=Scale(*self.split.train.scale))
-        made.take(data)
-        made.set_lm(self.lm)
-        made.located(self.folder)
-        return made
+        method = self.method.with_()
+        method.take(data)
+        method.located(self.folder)
+        return Judge(method, lm=self.lm, scale=Scale(*self.split.train.scale))
 
     def _write_gguf(self, student: Student, shape: Shape, folder: Path) -> Path:
         """Raises ModelError for layers that llama.cpp has no name for."""
@@ -301,10 +301,9 @@ class Distillation:
     # -- what it is worth
 
     def _report(
-        self, made: DistilledJudge, trained: Trained, examples: Sequence[Example], notes: list[str], started: float
+        self, made: Judge, trained: Trained, examples: Sequence[Example], notes: list[str], started: float
     ) -> DistillReport:
-        plain = self.judge.copy_for(scale=made.scale)
-        plain.set_lm(self.lm)
+        plain = Judge(self.method, lm=self.lm, scale=made.scale)
         judges: list[tuple[str, Judge]] = [("student", made), ("zero-shot student", plain)]
         if self.teacher is not None:
             judges.append(("teacher", self.teacher))
@@ -402,16 +401,16 @@ def distill(
     *,
     base: str | LanguageModel,
     folder: str | Path,
-    judge: DistilledJudge | None = None,
+    method: Distilled | None = None,
     heldout: float | Labels = 0.25,
     synthetic: str | Path | None = None,
     progress: Progress | bool | None = None,
     **options: Any,
-) -> DistilledJudge:
+) -> Judge:
     """Train a small model to judge: `js.distill(labels, base="local/qwen2.5-0.5b", folder="judge.student")`.
 
     labels: as for `compile`. base: `local/NAME` or `gguf:PATH`. folder: where the weights go; the judge is
-    to be saved beside it. judge: which aspect is judged; by default the labels' own. heldout: a share of the rows, or
+    to be saved beside it. method: which aspect is judged; by default the labels' own. heldout: a share of the rows, or
     other labels. synthetic: a file that `judgesmith synthesize` wrote. options: of `TrainOptions`, seed, level, and
     teacher, a judge to be measured beside the student. progress: as for `compile`.
 
@@ -423,12 +422,12 @@ def distill(
     seed = int(options.pop("seed", 0))
     level: Level = options.pop("level", None) or level_for(labels)
     teacher = options.pop("teacher", None)
-    if judge is None:
-        judge = DistilledJudge.from_options({}, labels_aspect=None if labels.aspect in OVERALL else labels.aspect)
+    if method is None:
+        method = Distilled.from_options({}, labels_aspect=None if labels.aspect in OVERALL else labels.aspect)
     extra = synthetic_rows(synthetic)
     with watching(progress, "training") as watcher:
         return Distillation(
-            judge,
+            method,
             split_of(labels, heldout, seed),
             language_model(base),
             Path(folder),

@@ -22,7 +22,7 @@ import numpy as np
 from ..datasets.duplicates import shared
 from ..datasets.loading import iter_rows
 from ..datasets.perturbations.registry import Pair, Perturbation, Text, find_perturbations, pairs_of
-from ..datasets.records import Row
+from ..datasets.row import Row
 from ..errors import BudgetError, OptionError
 from ..likeness import folded
 from ..parts import Options, option
@@ -143,7 +143,7 @@ class Synthesis:
         o = self.options
         outputs = sum(min(o.outputs, len(rows)) + o.perturbed for rows in documents.values())
         aspects = min(o.aspects, len(self.by_aspect))
-        mean = sum(judge.calls_per_row() for judge in self.judges) / len(self.by_aspect)
+        mean = sum(judge.method.cost().calls_per_row for judge in self.judges) / len(self.by_aspect)
         return {
             "inputs": len(documents),
             "rows held apart": apart,
@@ -272,7 +272,7 @@ class Synthesis:
             return "the text addresses a judge"
         step = self.options.step
         percent = min(100.0, step * round(float(np.mean(percents)) / step)) if step > 1 else float(np.mean(percents))
-        learnt = self.by_aspect[aspect][0].knowledge
+        learnt = self.by_aspect[aspect][0].method.knowledge
         criterion = next((c for c in learnt.criteria if c.name == aspect), Criterion(aspect[:80], ""))
         known = Known(learnt.description, (criterion,), aspect)
         answer = {"role": "assistant", "content": self._answer(percent, errors)}
@@ -324,5 +324,5 @@ def apart_from(rows: Sequence[Row], held: Sequence[Row]) -> list[Row]:
 
 def aspect_of(judge: Judge) -> str:
     """What a judge judges: its aspect, or that of the labels that it learnt from."""
-    named = judge.chosen.settings().get("aspect") or (judge.provenance.get("labels") or {}).get("aspect")
+    named = judge.method.saved_options().get("aspect") or (judge.provenance.get("labels") or {}).get("aspect")
     return str(named or "overall")

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ..datasets.records import Row
+from ..datasets.row import Row
 from ..errors import LabelsError
 
 #: Bytes of a line at most: far more than any text that a small model reads.

@@ -14,7 +14,7 @@ import numpy as np
 from .. import parts
 from ..agreement.correlation import Vector
 from ..agreement.resampling import Measure, bootstrap_q
-from ..datasets.records import OVERALL, Row
+from ..datasets.row import OVERALL, Row
 from ..datasets.sheet import Outputs
 from ..errors import LabelsError, OptionError
 from ..evaluating.sources import human_ratings, places

@@ -15,10 +15,11 @@ import judgesmith as js
 from judgesmith.cli.main import app
 from judgesmith.errors import OptionError
 from judgesmith.experiments.studies.experience import draw
+from judgesmith.programs.judge import Judge
 from judgesmith.programs.readings.bindings import opening
 from judgesmith.programs.readings.bindings.opening import Opened
 from judgesmith.programs.readings.experience import experience_of
-from judgesmith.programs.readings.judge import ReadingsJudge
+from judgesmith.programs.readings.judge import ModelReadings
 from judgesmith.testing.scripted import scripted_models
 
 MODEL = "a1b2" * 16
@@ -74,7 +75,7 @@ def test_five_labels_on_top_of_experience(lm: Any, learnt: Path) -> None:
     every = planted_labels(documents=35, per_document=1, seed=6)
     train, heldout = (replace(every, rows=every.rows[part]) for part in (slice(5), slice(5, None)))
     q = {
-        known: js.compile(ReadingsJudge("overall", experience=known), train, lm=lm[0], heldout=heldout).report.heldout.q
+        known: js.compile(ModelReadings("overall", experience=known), train, lm=lm[0], heldout=heldout).report.heldout.q
         for known in (str(learnt), "none")
     }
     assert q[str(learnt)] > max(2.5, q["none"])
@@ -111,6 +112,6 @@ def test_few_labels_come_from_as_many_documents() -> None:
 
 @pytest.mark.parametrize("options", [{"surface": False}, {"layers": 0}])
 def test_a_judge_without_labels_weighs_only_what_it_reads(options: dict[str, Any], lm: Any, learnt: Path) -> None:
-    judge = ReadingsJudge("overall", experience=str(learnt), lm=lm[0], **options)
-    judge.begin()
+    judge = Judge(ModelReadings("overall", experience=str(learnt), **options), lm=lm[0])
+    judge.method.begin(lambda: judge.lm)
     assert judge.score("A source.", "w1 w2 x3").failure is None

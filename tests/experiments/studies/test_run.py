@@ -23,7 +23,8 @@ from tables import table
 from judgesmith.agreement.correlation import CorrelationSum
 from judgesmith.agreement.differences import paired_bootstrap
 from judgesmith.agreement.resampling import Measure
-from judgesmith.datasets.records import Labels, Row
+from judgesmith.datasets.records import Labels
+from judgesmith.datasets.row import Row
 from judgesmith.errors import OptionError
 from judgesmith.experiments.studies import run as running
 from judgesmith.experiments.studies.analysis import resample, training_leads

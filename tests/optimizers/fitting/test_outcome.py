@@ -1,14 +1,17 @@
 """Cut points between categories and chances of preferences, fitted to raw scores."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from judgesmith.datasets.records import Labels, Row
+from judgesmith.datasets.records import Labels
+from judgesmith.datasets.row import Row
 from judgesmith.errors import ArtifactError
 from judgesmith.optimizers.fitting.outcome import fit_decision, fit_preference, places_of
-from judgesmith.programs import artifact
+from judgesmith.programs import artifact, loading
+from judgesmith.programs.judge import Judge
 from judgesmith.programs.outcome import BradleyTerry, Decision
 from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.signatures.values import Verdict
@@ -66,14 +69,14 @@ def test_what_is_no_decision(names: tuple[str, ...], cuts: tuple[float, ...], bi
 
 
 def test_a_saved_judge_decides_as_before(tmp_path: object) -> None:
-    judge = DirectScorer()
+    judge = Judge(DirectScorer())
     plain = artifact.fingerprint(judge)
     assert "decision" not in artifact.to_dict(judge)
-    judge.decision = Decision(("👎", "👍"), (62.5,), True)
+    judge.outcome = replace(judge.outcome, decision=Decision(("👎", "👍"), (62.5,), True))
     assert artifact.fingerprint(judge) != plain
-    again = artifact.build(artifact.Artifact.of(artifact.to_dict(judge)))
-    assert again.decision == judge.decision
-    told = again.decided(Verdict(math.nan, percent=70.0))
+    again = loading.build(artifact.Artifact.of(artifact.to_dict(judge)))
+    assert again.outcome.decision == judge.outcome.decision
+    told = again.outcome(Verdict(math.nan, percent=70.0))
     assert (told.score, told.category, told.passed) == (70.0, "👍", True)
     assert told.to_dict()["passed"] is True and "passed" not in Verdict(1.0).to_dict()
 

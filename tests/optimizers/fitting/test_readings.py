@@ -13,11 +13,12 @@ from planted import PlantedReader, guessing, planted_labels
 import judgesmith as js
 from judgesmith.datasets.records import Labels
 from judgesmith.optimizers.compiling import PROBES, Compiler
-from judgesmith.programs import artifact
+from judgesmith.programs import artifact, loading
+from judgesmith.programs.judge import Judge
 from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.programs.readings.bindings import opening
 from judgesmith.programs.readings.bindings.opening import Opened
-from judgesmith.programs.readings.judge import ReadingsJudge
+from judgesmith.programs.readings.judge import ModelReadings
 from judgesmith.testing.fake import own_environment
 from judgesmith.testing.scripted import MakeScripted, ScriptedTransport, scripted_models
 
@@ -29,19 +30,19 @@ def compiled() -> Any:
     """The judge, compiled once from 72 rows of 24 documents."""
     with scripted_models() as make, pytest.MonkeyPatch.context() as patch:
         patch.setitem(opening._opened, "test/model at None", Opened(PlantedReader(), MODEL))
-        yield js.compile(ReadingsJudge("fluency"), planted_labels(), lm=make(guessing())[0], heldout=0.4)
+        yield js.compile(ModelReadings("fluency"), planted_labels(), lm=make(guessing())[0], heldout=0.4)
 
 
-def test_labels_pay_where_a_reading_knows_what_they_follow_from(compiled: ReadingsJudge) -> None:
+def test_labels_pay_where_a_reading_knows_what_they_follow_from(compiled: Judge) -> None:
     report = compiled.report
     assert abs(report.zero_shot.q) < 1 < 2.5 < report.heldout.q
     assert report.difference[1] > 0
     assert report.surface.q < 1
     assert not any("no better than that" in note for note in report.notes)
-    assert compiled.head is not None and compiled.head_model == MODEL
+    assert compiled.method.head is not None and compiled.method.head_model == MODEL
 
 
-def test_the_report_says_what_weighs(compiled: ReadingsJudge) -> None:
+def test_the_report_says_what_weighs(compiled: Judge) -> None:
     said = compiled.report.to_dict()
     json.dumps(said, allow_nan=False)
     assert said["selected"]["candidate"] == said["selected"]["kind"] == "readings"
@@ -58,14 +59,14 @@ def test_the_report_says_what_weighs(compiled: ReadingsJudge) -> None:
 
 def test_the_plan_says_what_is_read() -> None:
     labels = planted_labels()
-    note, _ = Compiler().plan(ReadingsJudge("fluency"), labels, None).notes
+    note, _ = Compiler().plan(Judge(ModelReadings("fluency")), labels, None).notes
     assert note.startswith("texts that are read beside the calls: 72 rows in 72 passes of about ")
     long = replace(labels, rows=tuple(replace(row, output=row.output * 400) for row in labels.rows))
-    note, _ = Compiler().plan(ReadingsJudge("fluency"), long, None).notes
+    note, _ = Compiler().plan(Judge(ModelReadings("fluency")), long, None).notes
     passes, tokens = (int(n.replace(",", "")) for n in re.findall(r"([\d,]+) passes of about ([\d,]+) tokens", note)[0])
     characters = sum(len(row.output) for row in long.rows)
     assert passes >= 2 * 72 and characters / 3.5 < tokens < 2 * characters / 3.5
-    assert Compiler(search=None).plan(DirectScorer("fluency"), labels, None).notes == ()
+    assert Compiler(search=None).plan(Judge(DirectScorer("fluency")), labels, None).notes == ()
 
 
 def test_folds_of_a_judge_that_only_weighs_cost_no_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,8 +74,8 @@ def test_folds_of_a_judge_that_only_weighs_cost_no_call(tmp_path: Path, monkeypa
     reader, labels, transport = PlantedReader(), planted_labels(12, 2), ScriptedTransport(guessing())
     monkeypatch.setitem(opening._opened, "test/model at None", Opened(reader, MODEL))
     lm = js.LanguageModel("test/model", transport, identity="test")
-    plan = Compiler(search=None).plan(ReadingsJudge("fluency"), labels, lm)
-    judge = js.compile(ReadingsJudge("fluency"), labels, lm=lm)
+    plan = Compiler(search=None).plan(Judge(ModelReadings("fluency")), labels, lm)
+    judge = js.compile(ModelReadings("fluency"), labels, lm=lm)
     report, cost = judge.report, judge.provenance["cost"]["calls"]
     assert (report.runs, report.folds, report.heldout_rows, plan.runs) == (5, 4, 24, 5)
     assert len(transport.requests) == cost == 24 and report.usage.cached == 0 and plan.calls == 24 + PROBES
@@ -83,15 +84,15 @@ def test_folds_of_a_judge_that_only_weighs_cost_no_call(tmp_path: Path, monkeypa
     assert [line.count("5 × 4-fold") for line in report.table().title.splitlines()] == [1]
     assert len(judge.provenance["seen"]) == 24 and judge.provenance["heldout"]["runs"] == 5
     for options in ({"max_calls": 500}, {"cv": 3}):
-        assert js.compile(ReadingsJudge("fluency"), labels, lm=lm, **options).report.runs == 1
+        assert js.compile(ModelReadings("fluency"), labels, lm=lm, **options).report.runs == 1
 
 
-def test_a_compiled_judge_is_saved_whole(compiled: ReadingsJudge, tmp_path: Path) -> None:
+def test_a_compiled_judge_is_saved_whole(compiled: Judge, tmp_path: Path) -> None:
     path = tmp_path / "judge.json"
     compiled.save(path)
-    again = artifact.build(artifact.read(path))
-    assert isinstance(again, ReadingsJudge)
-    assert again.fitted() == compiled.fitted() != {}
+    again = loading.build(artifact.read(path))
+    assert isinstance(again.method, ModelReadings)
+    assert again.method.fitted() == compiled.method.fitted() != {}
     again.set_lm(compiled.lm)
     rows = [{"source": r.source, "output": r.output} for r in planted_labels(2).rows]
     assert [v.score for v in again.score_many(rows)] == [v.score for v in compiled.score_many(rows)]
@@ -114,8 +115,8 @@ def fewer(documents: int, per_document: int) -> tuple[Labels, Labels]:
 @pytest.mark.parametrize(("documents", "per_document"), [(2, 1), (2, 7)], ids=["rows", "groups"])
 def test_too_few_labels_keep_the_direct_score_and_say_so(documents: int, per_document: int, lm: Any) -> None:
     train, heldout = fewer(documents, per_document)
-    judge = js.compile(ReadingsJudge("fluency"), train, lm=lm, heldout=heldout)
-    assert judge.fitted() == {}
+    judge = js.compile(ModelReadings("fluency"), train, lm=lm, heldout=heldout)
+    assert judge.method.fitted() == {}
     assert judge.report.readings == ()
     assert judge.report.selected["candidate"] != "readings"
     note = f"{documents * per_document} rows of {documents} groups could be read"
@@ -124,7 +125,7 @@ def test_too_few_labels_keep_the_direct_score_and_say_so(documents: int, per_doc
 
 def test_just_enough_labels_are_weighed(lm: Any) -> None:
     train, heldout = fewer(3, 1)
-    assert "head" in js.compile(ReadingsJudge("fluency"), train, lm=lm, heldout=heldout).fitted()
+    assert "head" in js.compile(ModelReadings("fluency"), train, lm=lm, heldout=heldout).method.fitted()
 
 
 @pytest.mark.parametrize(("documents", "weighed"), [(3, False), (24, True)])
@@ -133,8 +134,8 @@ def test_a_hosted_models_own_score_has_the_first_word(
 ) -> None:
     monkeypatch.setitem(opening._opened, "local/beside", Opened(PlantedReader(), MODEL))
     train, heldout = fewer(documents, 1)
-    judge = js.compile(ReadingsJudge("fluency", reader="local/beside"), train, lm=lm, heldout=heldout)
-    assert ("head" in judge.fitted()) is weighed
+    judge = js.compile(ModelReadings("fluency", reader="local/beside"), train, lm=lm, heldout=heldout)
+    assert ("head" in judge.method.fitted()) is weighed
     said = "a mixture judges: " if weighed else "the model's own score judges alone"
     assert any(said in note for note in judge.report.notes)
 
@@ -157,7 +158,7 @@ def test_folds_of_labels_that_mean_nothing_agree_with_nothing(lm: Any) -> None:
         rng, plain = np.random.default_rng(seed), planted_labels(12, 2, seed=seed)
         scores = 50 + np.clip(rng.normal(size=24) * 15 + np.repeat(rng.normal(size=12) * 15, 2), -50, 50)
         rows = [replace(row, scores={"overall": float(s)}) for row, s in zip(plain.rows, scores, strict=True)]
-        report = js.compile(ReadingsJudge("overall"), replace(plain, rows=tuple(rows)), lm=lm).report
+        report = js.compile(ModelReadings("overall"), replace(plain, rows=tuple(rows)), lm=lm).report
         assert report.folds == 4
         surface.append(report.surface.q)
         read.append(report.heldout.q)

@@ -1,6 +1,7 @@
 """Whatever is fitted, to whatever labels and scores: it can be saved, and a loaded judge says the same."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from judgesmith.agreement.objectives import Q
-from judgesmith.datasets.records import Labels, Row
+from judgesmith.datasets.records import Labels
+from judgesmith.datasets.row import Row
 from judgesmith.optimizers.examples import examples_of
 from judgesmith.optimizers.fitting.outcome import (
     calibrated_without,
@@ -22,12 +24,13 @@ from judgesmith.optimizers.fitting.outcome import (
 from judgesmith.optimizers.fitting.weights import Training, refine
 from judgesmith.optimizers.report import Fitted
 from judgesmith.programs.active_critic.critic import ActiveCritic
-from judgesmith.programs.artifact import load
+from judgesmith.programs.judge import Judge
+from judgesmith.programs.loading import load
 from judgesmith.programs.openlgauge.judge import OpeNLGauge
 from judgesmith.programs.outcome import Calibration
 from judgesmith.programs.readings.experience import Experience
 from judgesmith.programs.readings.head import Readings
-from judgesmith.programs.readings.judge import ReadingsJudge
+from judgesmith.programs.readings.judge import ModelReadings
 from judgesmith.programs.refining import HeadFit, Refinement
 from judgesmith.signatures.values import Criterion, CriterionScore, Opinion, Scale, Verdict
 
@@ -70,20 +73,20 @@ def fits(draw: st.DrawFn) -> Fit:
 @example((labels_of("score", (0, 1e-9), [0.0, 0.5, 1.0, 0.2, 0.9, 0.4], 2), np.linspace(0, 100, 6)))
 def test_outcomes_are_saved_and_loaded(tmp_path: Path, fit: Fit) -> None:
     labels, percents = fit
-    scale, judge = Scale(*labels.scale), ActiveCritic("coarse", scale=Scale(*labels.scale))
-    judge.calibration = Calibration.fit(percents, labels.scores, scale)
-    judge.decision = fit_decision(percents, labels)
-    if judge.decision is not None and judge.decision.binary:
-        judge.decision = cheapest(judge.decision, percents, labels, 3.0)
-    judge.preference = fit_preference(percents, labels)
+    scale, judge = Scale(*labels.scale), Judge(ActiveCritic("coarse"), scale=Scale(*labels.scale))
+    judge.outcome = replace(judge.outcome, calibration=Calibration.fit(percents, labels.scores, scale))
+    judge.outcome = replace(judge.outcome, decision=fit_decision(percents, labels))
+    if judge.outcome.decision is not None and judge.outcome.decision.binary:
+        judge.outcome = replace(judge.outcome, decision=cheapest(judge.outcome.decision, percents, labels, 3.0))
+    judge.outcome = replace(judge.outcome, preference=fit_preference(percents, labels))
     scores = calibrated_without(percents, labels.scores, labels.groups, scale)
-    judge.sureness = fit_sureness(percents, scores, labels.scores, labels.groups, scale)
+    judge.outcome = replace(judge.outcome, sureness=fit_sureness(percents, scores, labels.scores, labels.groups, scale))
     judge.save(tmp_path / "judge.json")
     loaded = load(tmp_path / "judge.json")
     for percent in (0.0, 37.5, 100.0):
         verdict = Verdict(score=math.nan, percent=percent)
-        decided = judge.decided(verdict)
-        assert loaded.decided(verdict) == decided and scale.low <= decided.score <= scale.high
+        decided = judge.outcome(verdict)
+        assert loaded.outcome(verdict) == decided and scale.low <= decided.score <= scale.high
         if (interval := decided.interval) is not None:
             assert scale.low <= interval.low <= decided.score <= interval.high <= scale.high
 
@@ -92,8 +95,10 @@ class Head:
     """A refiner that takes a head over columns, as the readings judge does."""
 
     kind = "readings"
+    fitted_always = True
 
     def __init__(self, table: Readings) -> None:
+        self.method = self
         self.table = table
         self.fit: HeadFit | None = None
 
@@ -124,18 +129,20 @@ def test_heads_are_saved_and_give_what_a_verdict_can_have(tmp_path: Path, given_
     labels, table = given_
     rows, head = examples_of(labels), Head(table)
     training = Training(rows, [Verdict(score=math.nan)] * len(rows), np.full(len(rows), 50.0), Q())
-    judge = ReadingsJudge(reader="none", signals=["a=0..1"], first="a", scale=Scale(0, 1))
+    judge = Judge(ModelReadings(reader="none", signals=["a=0..1"], first="a"), scale=Scale(0, 1))
     refined: Any = tuple(refine(head, training))  # type: ignore[arg-type]
     unsearched: Any = None
     percents = Fitted(judge, judge, unsearched, None, (), refined).percents
     assert head.fit is not None and ((percents >= 0) & (percents <= 100)).all()
-    judge.take(head.fit.head, "")
-    judge.calibration = Calibration.fit(percents, labels.scores, judge.scale)
-    judge.sureness = fit_sureness(percents, labels.scores, labels.scores, labels.groups, judge.scale)
+    judge.method.take(head.fit.head, "")
+    judge.outcome = replace(judge.outcome, calibration=Calibration.fit(percents, labels.scores, judge.scale))
+    judge.outcome = replace(
+        judge.outcome, sureness=fit_sureness(percents, labels.scores, labels.scores, labels.groups, judge.scale)
+    )
     judge.save(tmp_path / "judge.json")
     loaded: Any = load(tmp_path / "judge.json")
-    assert loaded.head(table) == pytest.approx(judge.head(table), abs=1e-3)  # type: ignore[misc]
-    assert loaded.head(table).tolist() == judge.head(table).tolist()  # type: ignore[misc]
+    assert loaded.method.head(table) == pytest.approx(judge.method.head(table), abs=1e-3)  # type: ignore[misc]
+    assert loaded.method.head(table).tolist() == judge.method.head(table).tolist()  # type: ignore[misc]
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -156,10 +163,12 @@ def test_weights_of_criteria_and_annotators_are_saved(tmp_path: Path, data: st.D
         for row in parts
     ]
     training = Training(examples_of(labels), verdicts, np.linspace(0, 100, len(human)), Q(), sure=0.0)
-    critic = ActiveCritic("fine", criteria=[Criterion(name, "It is.") for name in names], scale=Scale(0, 1))
-    for judge in (critic, OpeNLGauge("fluency", annotators=names, scale=Scale(0, 1))):
+    critic = Judge(ActiveCritic("fine", criteria=[Criterion(name, "It is.") for name in names]), scale=Scale(0, 1))
+    for judge in (critic, Judge(OpeNLGauge("fluency", annotators=names), scale=Scale(0, 1))):
         for refinement in refine(judge, training):
-            judge.calibration = Calibration.fit(refinement.percents, labels.scores, judge.scale)
+            judge.outcome = replace(
+                judge.outcome, calibration=Calibration.fit(refinement.percents, labels.scores, judge.scale)
+            )
             judge.provenance = {refinement.name: refinement.details}
         judge.save(tmp_path / "judge.json")
-        assert load(tmp_path / "judge.json").fitted() == judge.fitted()
+        assert load(tmp_path / "judge.json").method.fitted() == judge.method.fitted()

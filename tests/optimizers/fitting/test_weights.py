@@ -24,6 +24,7 @@ from judgesmith.optimizers.fitting.weights import (
 )
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.active_critic.scoring import Combination
+from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.lm import Connection
 from judgesmith.programs.openlgauge.judge import OpeNLGauge
 from judgesmith.programs.pointwise.direct import DirectScorer
@@ -198,27 +199,29 @@ def test_too_few_rows_or_documents_are_reported() -> None:
 
 @pytest.mark.parametrize("level", ["pooled", "sample"])
 def test_a_refiner_changes_the_judge_where_weights_win(level: Any) -> None:
-    critic = ActiveCritic("fine", criteria=[Criterion(name, "") for name in NAMES])
+    critic = Judge(ActiveCritic("fine", criteria=[Criterion(name, "") for name in NAMES]))
     good, scores = one_good_column()
     rows = training(good, of_criteria(scores, np.full(60, 50.0)), 6, objective=Q(level))
     (outcome,) = refine(critic, rows)
     json.dumps(outcome.details, allow_nan=False)
-    assert critic.combination is not None and critic.combination.criteria == outcome.details["weights"]
+    assert critic.method.combination is not None and critic.method.combination.criteria == outcome.details["weights"]
     assert refine(critic, rows) == []  # its weights stay until it is compiled again
-    gauge = OpeNLGauge("fluency", annotators=("a/x", "b/x", "c/x"))
-    names = [member.name for member in gauge.annotators]
+    gauge = Judge(OpeNLGauge("fluency", annotators=("a/x", "b/x", "c/x")))
+    names = [member.name for member in gauge.method.options.annotators]
     heard = [
         Verdict(1.0, percent=sum(row) / 3, opinions={n: Opinion(p) for n, p in zip(names, row, strict=True)})
         for row in scores.tolist()
     ]
     (outcome,) = refine(gauge, training(good, heard))
-    assert [m.weight for m in gauge.annotators] == outcome.details["weights"]
-    assert gauge.annotators[0].weight > 0.6 and outcome.details["q"] > outcome.details["plain_q"] + 0.3
-    assert refine(ActiveCritic("vanilla"), rows) == refine(DirectScorer("fluency"), rows) == []
+    assert [m.weight for m in gauge.method.options.annotators] == outcome.details["weights"]
+    assert gauge.method.options.annotators[0].weight > 0.6 and outcome.details["q"] > outcome.details["plain_q"] + 0.3
+    assert refine(Judge(ActiveCritic("vanilla")), rows) == refine(Judge(DirectScorer("fluency")), rows) == []
 
 
 class TwiceRefined(DirectScorer):
     """A judge of another package: it fits two things, and no file of `optimizers` knows of it."""
+
+    fitted_always = False
 
     def refiners(self) -> list[Any]:
         return [self._double, self._shift]
@@ -234,11 +237,11 @@ class TwiceRefined(DirectScorer):
 def test_every_refiner_of_any_judge_runs_on_what_the_one_before_left() -> None:
     human, scores = one_good_column(n=12)
     rows = training(human, percents=scores[:, 0])
-    judge = TwiceRefined("fluency")
+    judge = Judge(TwiceRefined("fluency"))
     outcomes = refine(judge, rows)
     assert [outcome.name for outcome in outcomes] == ["double", "shift"]
     assert outcomes[-1].percents.tolist() == pytest.approx((2 * rows.percents + 1).tolist())
-    assert judge.doubled == rows.value(rows.percents)
+    assert judge.method.doubled == rows.value(rows.percents)
 
 
 # -- in a whole run
@@ -269,20 +272,20 @@ def test_compiling_keeps_the_weights_of_criteria_where_they_help(
     given_: dict[str, Any] = {"lm": "openai/fake", "connection": Connection(api_base=server.base)}
     student = ActiveCritic("fine", explain="before", reading="said", combine=combine)
     made = js.compile(student, labels, optimizer="labeled-few-shot", **given_)
-    assert isinstance(made, ActiveCritic)
+    assert isinstance(made.method, ActiveCritic)
     details = made.provenance["combination"]
     assert any(note.startswith("combination: ") for note in made.report.notes)
     if knows:
-        assert made.combination is None and details["reason"]
+        assert made.method.combination is None and details["reason"]
         return
-    assert details["reason"] is None and made.combination is not None
-    assert made.combination.criteria == details["weights"]
+    assert details["reason"] is None and made.method.combination is not None
+    assert made.method.combination.criteria == details["weights"]
     assert details["weights"]["Accuracy"] > 0.7
     assert student.combination is None
     assert made.report.heldout.q > made.report.zero_shot.q + 0.5
     made.save(tmp_path / "judge.json")
     loaded = js.load(tmp_path / "judge.json", connection=given_["connection"])
-    assert loaded.combination == made.combination
+    assert loaded.method.combination == made.method.combination
     row = labels.rows[7]
     assert loaded.score(row.source, row.output).to_dict() == made.score(row.source, row.output).to_dict()
     # Compiled again, it starts from OS-E (or the mean), not from weights of another search.

@@ -61,18 +61,20 @@ def number_or_none(request: Request) -> int | None:
 
 def judges() -> list[Any]:
     def critic(variant: Any, explain: Explain) -> Any:
-        return lambda: js.ActiveCritic(variant, explain=explain, reading="said", task="Notices.", criteria=CRITERIA)
+        method = {"explain": explain, "reading": "said", "task": "Notices.", "criteria": CRITERIA}
+        return lambda: js.Judge(js.ActiveCritic(variant, **method))
 
     return [
         pytest.param(critic("coarse", "after"), id="coarse, after"),
         pytest.param(critic("coarse", "before"), id="coarse, before"),
         pytest.param(critic("fine", "after"), id="fine, after"),
-        pytest.param(lambda: js.ActiveCritic("vanilla", reading="said"), id="vanilla"),
-        pytest.param(lambda: js.DirectScorer("fluency", criteria=CRITERIA[:1], reading="said"), id="direct"),
-        pytest.param(lambda: js.GEval("fluency", criteria=CRITERIA[:1], samples=1), id="g-eval"),
-        pytest.param(lambda: js.OpeNLGauge("summarization/coherence", reading="said"), id="openlgauge"),
+        pytest.param(lambda: js.Judge(js.ActiveCritic("vanilla", reading="said")), id="vanilla"),
+        pytest.param(lambda: js.Judge(js.DirectScorer("fluency", criteria=CRITERIA[:1], reading="said")), id="direct"),
+        pytest.param(lambda: js.Judge(js.GEval("fluency", criteria=CRITERIA[:1], samples=1)), id="g-eval"),
+        pytest.param(lambda: js.Judge(js.OpeNLGauge("summarization/coherence", reading="said")), id="openlgauge"),
         pytest.param(
-            lambda: js.PairwiseDirectScorer("summarization/coherence", levels=2, samples=1), id="pairwise-direct"
+            lambda: js.Judge(js.PairwiseDirectScorer("summarization/coherence", levels=2, samples=1)),
+            id="pairwise-direct",
         ),
     ]
 
@@ -89,33 +91,35 @@ def test_the_bootstrapped_candidate_exists_and_its_demonstrations_are_whole(
     assert search.record is not None
     (found,) = (t for t in search.record.tried if t.candidate.name == "bootstrapped")
     assert found.candidate.kind in ("gold", "predicted") and found.candidate.demos == 3
-    for predictor in found.program.taught():
+    for predictor in found.program.method.taught():
         assert len(predictor.demos) == 3 and all(demo["augmented"] for demo in predictor.demos)
         if getattr(student, "explain", "") in ("before", "after"):
             assert {demo["explanation"] for demo in predictor.demos} == {WHY}
     if getattr(student, "variant", "") == "fine":
-        (said, *_) = found.program.criteria_scorer.predict.demos
+        (said, *_) = found.program.method.criteria_scorer.predict.demos
         assert {c.explanation for c in said["criteria_scores"].values()} == {"The date is wrong."}
 
 
 def test_the_plan_counts_the_teachers_pass_and_says_what_cannot_be_bootstrapped(labels: Labels) -> None:
     compiler = Compiler(search=js.CorrelationRandomSearch(candidates=2))
     before, after = (
-        compiler.plan(js.ActiveCritic("coarse", explain=e, reading="said", task="N.", criteria=CRITERIA), labels, None)
+        compiler.plan(
+            js.Judge(js.ActiveCritic("coarse", explain=e, reading="said", task="N.", criteria=CRITERIA)), labels, None
+        )
         for e in ("before", "after")
     )
     # 24 rows in four folds: 4·18 training rows and all 24 once more, each judged once more.
     assert after.calls - before.calls == 4 * 18 + 24
     assert before.notes == after.notes == ()
-    plan = compiler.plan(js.PairS("summarization/coherence"), labels, None)
+    plan = compiler.plan(js.Judge(js.PairS("summarization/coherence")), labels, None)
     assert "no bootstrapped demonstrations: a rank" in plan.notes[0]
-    assert Compiler(search=None).plan(js.PairS("summarization/coherence"), labels, None).notes == ()
+    assert Compiler(search=None).plan(js.Judge(js.PairS("summarization/coherence")), labels, None).notes == ()
 
 
 def test_an_explanation_that_the_limit_ended_is_shown_up_to_its_last_sentence(scripted: MakeScripted) -> None:
     def cut(text: str) -> Any:
         lm, _ = scripted(lambda _: Reply(text, None, 1, 1, finish="length"))
-        return js.ActiveCritic("coarse", explain="after", reading="said", lm=lm).score("s", "o")
+        return js.Judge(js.ActiveCritic("coarse", explain="after", reading="said"), lm=lm).score("s", "o")
 
     verdict = cut("Score: 40\nExplanation: The date is wrong. It should be na")
     assert (verdict.explanation, CUT in verdict.notes) == ("The date is wrong.", True)

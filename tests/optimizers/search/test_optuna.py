@@ -13,7 +13,7 @@ from judgesmith.errors import OptionError
 from judgesmith.optimizers.examples import examples_of
 from judgesmith.optimizers.search.base import SearchContext, SearchRecord
 from judgesmith.optimizers.search.optuna import OptunaSearch
-from judgesmith.programs import artifact
+from judgesmith.programs import loading
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.lm import LanguageModel
@@ -23,11 +23,11 @@ from judgesmith.testing.optimizers import guess, truth
 NAMES = ("Accuracy", "Fluency", "Coverage", "Brevity")
 
 
-def critic(variant: Any, lm: LanguageModel, **given: Any) -> ActiveCritic:
+def critic(variant: Any, lm: LanguageModel, **given: Any) -> Judge:
     told: dict[str, Any] = {}
     if variant != "vanilla":
         told = {"task": "Summaries of notices.", "criteria": [Criterion(n, f"How much {n}.") for n in NAMES]}
-    return ActiveCritic(variant, explain="before", reading="said", lm=lm, **told, **given)
+    return Judge(ActiveCritic(variant, explain="before", reading="said", **told, **given), lm=lm)
 
 
 def guessed(ask: Any) -> str:
@@ -89,14 +89,14 @@ def test_the_task_and_the_criteria_are_parts_of_the_study(
     server.answer = fake.judging(number)
     student = critic("coarse", model)
     judge, record = run(OptunaSearch(trials=24, startup=12, max_demos=2), student, labels)
-    assert isinstance(judge, ActiveCritic)
+    assert isinstance(judge.method, ActiveCritic)
     assert record.selected.agreement.q == pytest.approx(3.0)
-    names = [c.name for c in judge.knowledge.criteria]
+    names = [c.name for c in judge.method.knowledge.criteria]
     assert "Fluency" in names
     assert "Accuracy" not in names
     assert record.selected.form["criteria"] == names
     assert record.selected.to_dict()["form"] == dict(record.selected.form)
-    assert [c.name for c in student.knowledge.criteria] == list(NAMES)  # the student stays as it was
+    assert [c.name for c in student.method.knowledge.criteria] == list(NAMES)  # the student stays as it was
     assert not any(c.form for c in record.candidates[:1])
     forms = [c.form for c in record.candidates]
     assert any("use_task" in f for f in forms)
@@ -160,18 +160,21 @@ def test_another_variant_is_tried_where_asked_for(
     assert search.calls_per_row(student) == 2
     assert OptunaSearch(variants=["vanilla"]).calls_per_row(student) == 1
     judge, record = run(search, student, labels)
-    assert isinstance(judge, ActiveCritic)
-    assert (judge.variant, student.variant) == ("fine", "coarse")
+    assert isinstance(judge.method, ActiveCritic)
+    assert (judge.method.options.variant, student.method.options.variant) == ("fine", "coarse")
     assert record.selected.form["variant"] == "fine"
     assert record.selected.agreement.q == pytest.approx(3.0)
     assert {c.form.get("variant") for c in record.candidates} == {None, "vanilla", "fine"}
     assert search.study is not None
     assert search.study.trials[0].params["variant"] == "coarse"  # trial 0 is zero-shot, which is judged already
     assert search.study.trials[0].value == pytest.approx(record.candidates[0].agreement.q)
-    assert [name for name, _ in judge.named_predictors()] == ["criteria_scorer.predict", "overall_scorer.predict"]
+    assert [name for name, _ in judge.method.named_predictors()] == [
+        "criteria_scorer.predict",
+        "overall_scorer.predict",
+    ]
     judge.save(tmp_path / "judge.json")
-    again = artifact.load(tmp_path / "judge.json", lm=model)
-    assert again.options() == judge.options()
+    again = loading.load(tmp_path / "judge.json", lm=model)
+    assert again.method.saved_options() == judge.method.saved_options()
 
 
 def test_variants_need_something_to_differ_in(model: LanguageModel, server: Any, labels: Labels) -> None:

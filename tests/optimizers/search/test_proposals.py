@@ -2,7 +2,7 @@
 
 import random
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import dspy
@@ -23,7 +23,7 @@ from judgesmith.programs.models import engine
 from judgesmith.programs.models.lm import Connection, LanguageModel, language_model
 from judgesmith.programs.openlgauge.judge import OpeNLGauge
 from judgesmith.programs.pointwise.geval import GEval
-from judgesmith.signatures.values import Criterion
+from judgesmith.signatures.values import Criterion, Item, Verdict
 from judgesmith.testing.optimizers import guess
 
 Run = Callable[..., tuple[Judge, SearchRecord]]
@@ -31,8 +31,8 @@ Run = Callable[..., tuple[Judge, SearchRecord]]
 MARKER = "Weigh the keystone first."
 
 
-def critic(lm: LanguageModel, variant: Any = "vanilla", **given: Any) -> ActiveCritic:
-    return ActiveCritic(variant, explain="before", reading="said", lm=lm, **given)
+def critic(lm: LanguageModel, variant: Any = "vanilla", **given: Any) -> Judge:
+    return Judge(ActiveCritic(variant, explain="before", reading="said", **given), lm=lm)
 
 
 @pytest.fixture
@@ -168,31 +168,35 @@ def test_other_judges_can_be_compiled(
         )
 
     server.answer = answer
-    student = kind("fluency", criteria=[criterion])
-    student.set_lm(model)
+    student = Judge(kind("fluency", criteria=[criterion]), lm=model)
     judge, record = run(GEPASearch(candidates=2), student, labels.subset(range(16)))
     assert record.candidates[0].name == "zero-shot"
-    others = {n for n, p in judge.named_predictors() if p not in judge.taught()}
+    others = {n for n, p in judge.named_predictors() if p not in judge.method.taught()}
     for name, predictor in judge.named_predictors():
         if name in others:
             assert predictor.signature.instructions == dict(student.named_predictors())[name].signature.instructions
+
+
+async def ranked(self: ActiveCritic, items: Sequence[Item], lm: Any, slots: Any) -> list[Verdict]:
+    """Ranks that are those of the rows."""
+    return [Verdict(percent=100.0 * place / max(1, len(items) - 1)) for place in range(len(items))]
 
 
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
         ({"taught": lambda self: []}, "this judge has no prompt"),
-        ({"whole_documents": True}, "judges one output at a time"),
+        ({"rank": ranked}, "judges one output at a time"),
     ],
 )
 def test_a_judge_with_nothing_to_change_stays_and_is_told_why(
     change: dict[str, Any], reason: str, server: Any, run: Run, model: LanguageModel
 ) -> None:
     fixed = type("Fixed", (ActiveCritic,), change)
-    _, record = run(GEPASearch(candidates=4), fixed("vanilla", explain="before", reading="said", lm=model))
+    _, record = run(GEPASearch(candidates=4), Judge(fixed("vanilla", explain="before", reading="said"), lm=model))
     assert [c.name for c in record.candidates] == ["zero-shot"]
     assert record.reason is not None and reason in record.reason
-    assert len(server.judged) == 40
+    assert len(server.judged) == (40 if "taught" in change else 0)
 
 
 def test_gepa_without_its_package_names_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from judgesmith.optimizers.search.base import Candidate, Proposal, SearchContext
 from judgesmith.optimizers.search.racing import blocks, chance
 from judgesmith.optimizers.search.random import CorrelationRandomSearch
 from judgesmith.programs.active_critic.critic import ActiveCritic
+from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.lm import Connection, language_model
 from judgesmith.signatures.values import Verdict
 
@@ -147,7 +148,7 @@ def test_a_raced_search_chooses_what_the_plain_one_does_for_fewer_calls(server: 
         lambda ask: human[ask.mark] if len(ask.shown) >= 4 else (int(ask.mark[1:]) * 37 + 11 * len(ask.shown)) % 101
     )
     lm = language_model("openai/fake", connection=Connection(api_base=server.base, cache=False))
-    student = ActiveCritic("vanilla", explain="before", reading="said", lm=lm)
+    student = Judge(ActiveCritic("vanilla", explain="before", reading="said"), lm=lm)
     outcomes = {}
     for racing in (False, True):
         server.forget()

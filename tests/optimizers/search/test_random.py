@@ -35,7 +35,7 @@ def search(server: FakeModel) -> Search:
 
     def run(labels: Labels, **settings: Any) -> tuple[Judge, SearchRecord]:
         compiling = {k: settings.pop(k) for k in ("valset", "teacher", "restrict") if k in settings}
-        student = ActiveCritic("vanilla", explain="before", reading="said", lm=server.lm)
+        student = Judge(ActiveCritic("vanilla", explain="before", reading="said"), lm=server.lm)
         optimizer = CorrelationRandomSearch(**{"candidates": 4, **settings})
         judge = optimizer.compile(student, trainset=examples_of(labels), **compiling)
         assert optimizer.record is not None
@@ -160,7 +160,7 @@ def test_it_is_dspys_class_and_draws_the_same_candidates(server: FakeModel, labe
     search = CorrelationRandomSearch(metric=accept, seed=0, **sizes)
     assert isinstance(search, dspy.BootstrapFewShotWithRandomSearch)
     server.answer = judging(lambda ask: human[ask.mark])
-    search.compile(ActiveCritic("vanilla", reading="said", lm=server.lm), trainset=examples_of(labels))
+    search.compile(Judge(ActiveCritic("vanilla", reading="said"), lm=server.lm), trainset=examples_of(labels))
     assert search.record is not None
 
     def shown(demos: Any) -> list[tuple[str, bool]]:
@@ -242,7 +242,7 @@ def test_raw_examples_are_taken_with_the_score_on_the_judges_scale(
     server: FakeModel, labels: Labels, human: Any
 ) -> None:
     server.answer = judging(lambda ask: (human[ask.mark] + len(ask.text) * 7 % 101) / 2)
-    student = ActiveCritic("vanilla", explain="before", reading="said", lm=server.lm, scale=Scale(1, 5))
+    student = Judge(ActiveCritic("vanilla", explain="before", reading="said"), lm=server.lm, scale=Scale(1, 5))
     raw = [
         dspy.Example(question=row.source, answer=row.output, stars=1 + human[row.id] / 25, id=number).with_inputs(
             "question", "answer"
@@ -267,7 +267,7 @@ def test_raw_examples_are_taken_with_the_score_on_the_judges_scale(
 
 
 def test_what_ends_a_search_is_no_failed_row_of_dspys(server: FakeModel, labels: Labels, human: Any) -> None:
-    student = ActiveCritic("vanilla", explain="before", reading="said", lm=server.lm)
+    student = Judge(ActiveCritic("vanilla", explain="before", reading="said"), lm=server.lm)
     optimizer = CorrelationRandomSearch(candidates=2)
     for most, tried in ((100, 2), (130, 3)):  # zero-shot and 40 rows of labels only; 40 more, then 10 of the next
         server.answer = judging(lambda ask: human[ask.mark])

@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judgesmith.errors import ArtifactError, OptionError
-from judgesmith.programs import artifact
+from judgesmith.programs import artifact, loading
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.active_critic.scoring import Combination
+from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.transport import Unanswered
 from judgesmith.signatures.values import Criterion, CriterionScore, Item
 
@@ -27,10 +28,10 @@ def scores(**given: float) -> dict[str, CriterionScore]:
     return {name: CriterionScore(score) for name, score in given.items()}
 
 
-def critic(lm: Any = None, combination: Combination | None = ALONE, **options: Any) -> ActiveCritic:
+def critic(lm: Any = None, combination: Combination | None = ALONE, **options: Any) -> Judge:
     settled: dict[str, Any] = {"explain": "before", "reading": "said", "criteria": CRITERIA}
-    judge = ActiveCritic("fine", lm=lm, **(settled | options))
-    judge.combine_by(combination)
+    judge = Judge(ActiveCritic("fine", **settled | options), lm=lm)
+    judge.method.combine_by(combination)
     return judge
 
 
@@ -75,7 +76,7 @@ def test_the_judge_scores_by_its_weights_and_explains_by_its_second_step(
 ) -> None:
     lm, _ = scripted([(lambda _: True, LINES), (lambda _: True, OVERALL)])
     judge = critic(lm, combination)
-    assert judge.calls_per_row() == 2
+    assert judge.method.cost().calls_per_row == 2
     verdict = judge.score("s", "o")
     assert (verdict.score, verdict.explanation, verdict.failure) == (pytest.approx(score), "It is dull.", None)
 
@@ -84,12 +85,12 @@ def test_a_second_step_that_gives_neither_score_nor_explanation_is_not_asked_for
     lines = "Fluency: Score: 80\nTruth: Score: 40"
     lm, transport = scripted([(lambda _: True, lines)])
     judge = critic(lm, explain="none")
-    assert judge.calls_per_row() == 1
+    assert judge.method.cost().calls_per_row == 1
     assert list(judge.previews(Item("o"))) == ["criteria_scorer"]
     assert judge.score("s", "o").score == 50.0
     assert len(transport.requests) == 1
-    assert critic(None, MIXED, explain="none").calls_per_row() == 2
-    assert critic(None, combine="mean").calls_per_row() == 1
+    assert critic(None, MIXED, explain="none").method.cost().calls_per_row == 2
+    assert critic(None, combine="mean").method.cost().calls_per_row == 1
 
 
 def test_a_failed_second_step_fails_the_row_only_where_its_score_counts(scripted: Any) -> None:
@@ -125,9 +126,9 @@ def test_weights_that_do_not_fit_the_judge_are_refused() -> None:
 
 def test_another_form_of_answers_forgets_the_weights() -> None:
     judge = critic()
-    assert judge.copy_for().combination == ALONE
-    judge.settle(explain="after", reading="said")
-    assert judge.combination is None
+    assert judge.with_().method.combination == ALONE
+    judge.method.settle(explain="after", reading="said")
+    assert judge.method.combination is None
 
 
 # -- the file
@@ -155,11 +156,11 @@ def test_the_fingerprint_tells_weights_apart() -> None:
 def test_forged_weights_are_refused(forged: Any, tmp_path: Path) -> None:
     path = tmp_path / "judge.json"
     critic(None, ALONE).save(path)
-    artifact.load(path)  # the forgeries start from a file that loads
+    loading.load(path)  # the forgeries start from a file that loads
     data = json.loads(path.read_text())
     path.write_text(json.dumps(data | {"combination": forged}))
     with pytest.raises(ArtifactError):
-        artifact.load(path)
+        loading.load(path)
 
 
 @pytest.mark.parametrize(
@@ -173,11 +174,11 @@ def test_weights_in_a_file_of_another_judge_are_refused(change: dict[str, Any], 
     data["program"]["kind"] = change.get("kind", data["program"]["kind"])
     path.write_text(json.dumps(data))
     with pytest.raises(ArtifactError, match=r"weights need the fine variant|takes no combination"):
-        artifact.load(path)
+        loading.load(path)
 
 
 def test_weights_of_criteria_that_are_gone_cannot_be_saved(tmp_path: Path) -> None:
     judge = critic()
-    judge.knowledge.criteria = CRITERIA[:1]
+    judge.method.knowledge.criteria = CRITERIA[:1]
     with pytest.raises(ArtifactError, match="a weight for 'Truth'"):
         judge.save(tmp_path / "judge.json")

@@ -10,6 +10,7 @@ import pytest
 
 from judgesmith.errors import OptionError
 from judgesmith.programs.active_critic.critic import ActiveCritic
+from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.lm import Sampling
 from judgesmith.programs.models.transport import Reply
 from judgesmith.programs.prompting.predict import AGAIN
@@ -34,9 +35,9 @@ def is_again(messages: Any) -> bool:
     return messages[-1]["content"].startswith(AGAIN)
 
 
-def critic(variant: Any = "coarse", lm: Any = None, **options: Any) -> ActiveCritic:
+def critic(variant: Any = "coarse", lm: Any = None, scale: Scale | None = None, **options: Any) -> Judge:
     settled: dict[str, Any] = {"explain": "before", "reading": "said", "task": TASK, "criteria": CRITERIA}
-    return ActiveCritic(variant, lm=lm, **(settled | options))
+    return Judge(ActiveCritic(variant, **settled | options), lm=lm, scale=scale)
 
 
 # Variants and ablations
@@ -49,7 +50,9 @@ def test_each_variant_makes_its_calls(scripted: Any, variant: str, steps: int) -
     verdict = judge.score("The source.", "The output.")
     assert (verdict.score, verdict.percent, verdict.explanation) == (60.0, 60.0, "It is dull.")
     assert (verdict.failure, verdict.repaired, verdict.notes) == (None, False, ())
-    assert len(transport.requests) == judge.calls_per_row() == steps == verdict.usage.calls == len(verdict.raw)
+    assert (
+        len(transport.requests) == judge.method.cost().calls_per_row == steps == verdict.usage.calls == len(verdict.raw)
+    )
     assert verdict.usage.prompt_tokens == 10 * steps
     if variant == "fine":
         assert {n: (c.score, c.explanation) for n, c in verdict.criteria.items()} == {
@@ -79,7 +82,7 @@ def test_which_steps_tell_the_task_and_the_criteria(
 def test_the_mean_of_the_criteria_replaces_the_second_step(scripted: Any) -> None:
     lm, _ = scripted([(is_criteria, LINES), (is_criteria, "Fluency: Reads well. Score: 80")])
     judge = critic("fine", lm, combine="mean")
-    assert judge.calls_per_row() == 1
+    assert judge.method.cost().calls_per_row == 1
     assert judge.score("s", "o").score == 60.0  # (80+40)/2
     assert list(judge.previews(Item("o"))) == ["criteria_scorer"]
     partly = judge.score("s", "o")
@@ -92,18 +95,18 @@ def test_brief_asks_the_same_and_stops_early(scripted: Any) -> None:
     lm, transport = scripted([(is_overall, "Score: 60\nExplanation: It is dull."), (is_overall, "Score: 60")])
     judge = critic(lm=lm, explain="after")
     assert judge.score("s", "o").explanation == "It is dull."
-    judge.set_brief(True)
-    assert judge.brief
+    judge.method.set_brief(True)
+    assert judge.method.brief
     verdict = judge.score("s", "o")
     full, brief = transport.requests
     assert full.messages == brief.messages
     assert brief.max_tokens < full.max_tokens
     assert (verdict.score, verdict.notes) == (60.0, ())  # a missing explanation was asked for
-    judge.set_brief(False)
-    assert not judge.brief
+    judge.method.set_brief(False)
+    assert not judge.method.brief
     before = critic(explain="before")
-    before.set_brief(True)
-    assert not before.brief  # there the explanation comes first and cannot be left out
+    before.method.set_brief(True)
+    assert not before.method.brief  # there the explanation comes first and cannot be left out
 
 
 @pytest.mark.parametrize(
@@ -128,7 +131,7 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, Any], says: s
 def test_fine_without_criteria_says_what_to_do(scripted: Any) -> None:
     lm, _ = scripted([])
     with pytest.raises(OptionError, match="compile it from labels"):
-        ActiveCritic("fine", lm=lm).score("s", "o")
+        Judge(ActiveCritic("fine"), lm=lm).score("s", "o")
 
 
 # Reading
@@ -143,7 +146,7 @@ def test_auto_takes_the_expectation_where_there_are_log_probabilities(
     lm, transport = scripted([(is_overall, answer)], logprobs=logprobs)
     judge = critic(lm=lm, explain="auto", reading="auto", scale=Scale(1, 5))
     assert judge.score("s", "o").score == pytest.approx(score)
-    assert (judge.explain, judge.reading) == ("before", reading)
+    assert (judge.method.options.explain, judge.method.options.reading) == ("before", reading)
     assert (transport.requests[0].top_logprobs > 0) == logprobs
 
 
@@ -204,10 +207,10 @@ def test_a_judge_that_gives_no_percent_fails(scripted: Any) -> None:
         async def prepare(self, lm: Any) -> None:
             return None
 
-        async def ajudge(self, item: Item, lm: Any) -> Verdict:
-            return Verdict(math.nan)
+        async def judge(self, item: Item, lm: Any) -> Verdict:
+            return Verdict()
 
-    assert Mute(lm=scripted([])[0]).score("s", "o").failure == "the judge gave no score"
+    assert Judge(Mute(), lm=scripted([])[0]).score("s", "o").failure == "the judge gave no score"
 
 
 def test_models_without_a_system_role_get_its_text_in_the_first_turn(scripted: Any) -> None:
@@ -267,16 +270,16 @@ def test_traces_name_the_predictors(scripted: Any) -> None:
     with dspy.context(trace=[]):
         judge(source="s", output="o")
         trace = list(dspy.settings.trace)
-    assert [t[0] for t in trace] == [judge.criteria_scorer.predict, judge.overall_scorer.predict]
+    assert [t[0] for t in trace] == [judge.method.criteria_scorer.predict, judge.method.overall_scorer.predict]
     assert trace[1][1]["output"] == "o"
     assert trace[1][2].score == 60.0
 
 
 def test_copies_keep_the_task_and_share_the_model(scripted: Any) -> None:
     judge = critic("fine", scripted([])[0])
-    judge.overall_scorer.predict.demos = [{"output": "x", "score": 1.0}]
-    for copied, demos in ((judge.deepcopy(), judge.overall_scorer.predict.demos), (judge.reset_copy(), [])):
-        assert (copied.knowledge.description, copied.knowledge.criteria) == (TASK, CRITERIA)
-        assert copied.knowledge is not judge.knowledge and copied.lm is judge.lm
-        assert copied.overall_scorer.predict.demos == demos
-        assert copied.overall_scorer.predict.demos is not judge.overall_scorer.predict.demos
+    judge.method.overall_scorer.predict.demos = [{"output": "x", "score": 1.0}]
+    for copied, demos in ((judge.deepcopy(), judge.method.overall_scorer.predict.demos), (judge.reset_copy(), [])):
+        assert (copied.method.knowledge.description, copied.method.knowledge.criteria) == (TASK, CRITERIA)
+        assert copied.method.knowledge is not judge.method.knowledge and copied.lm is judge.lm
+        assert copied.method.overall_scorer.predict.demos == demos
+        assert copied.method.overall_scorer.predict.demos is not judge.method.overall_scorer.predict.demos

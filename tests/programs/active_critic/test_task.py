@@ -11,7 +11,8 @@ import pytest
 from judgesmith.programs.active_critic.task import FEWEST, MOST, Inference, Labelled, TaskInference
 from judgesmith.programs.models.lm import LanguageModel
 from judgesmith.programs.models.transport import Request, Unanswered
-from judgesmith.programs.prompting.predict import AGAIN, answer_of
+from judgesmith.programs.prompting.predict import AGAIN
+from judgesmith.programs.prompting.result import value_of
 from judgesmith.signatures.task import DescribeTask, MergeCriteria, MergeDescriptions, ObserveBatch, ProposeCriteria
 from judgesmith.signatures.values import Criterion
 
@@ -56,8 +57,7 @@ def rows(count: int) -> list[Labelled]:
 
 def infer(lm: LanguageModel, examples: Sequence[Labelled], **options: Any) -> Inference:
     call = {name: options.pop(name) for name in ("aspect", "described", "progress") if name in options}
-    inferred: Inference = answer_of(TaskInference(**options)(examples, lm=lm, **call))
-    return inferred
+    return value_of(TaskInference(**options)(examples, lm=lm, **call), Inference)
 
 
 def test_one_batch_needs_no_merging(scripted: Any) -> None:

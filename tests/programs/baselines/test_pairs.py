@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import judgesmith as js
-from judgesmith.programs.baselines.pairs import ALONE, NO_OTHERS, PairS, Path, merged
+from judgesmith.programs.baselines.pairs import NO_OTHERS, PairS, Path, merged
+from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.transport import Reply, Request, TokenChoice, Unanswered
 
 
@@ -145,7 +146,7 @@ def test_preferences_without_noise_sort_exactly(scripted: Any, m: int, beam: int
         model = Model(sharp)
         lm, transport = scripted(model, logprobs=True)
         shuffled = random.Random(seed).sample(range(m), m)
-        verdicts = list(PairS("fluency", beam=beam, lm=lm).score_many(rows_of("d", shuffled)))
+        verdicts = list(Judge(PairS("fluency", beam=beam), lm=lm).score_many(rows_of("d", shuffled)))
         assert [v.percent for v in verdicts] == pytest.approx([100 * q / (m - 1) for q in shuffled])
         assert [rank_of(v) for v in verdicts] == [f"rank {m - q} of {m}" for q in shuffled]
         # no pair is far from certain, so that the beam asks for no more than greedy does
@@ -157,20 +158,20 @@ def test_preferences_without_noise_sort_exactly(scripted: Any, m: int, beam: int
 @pytest.mark.parametrize("beam", [1, 8])
 def test_uncertain_preferences_cost_no_more_than_the_bound(scripted: Any, beam: int) -> None:
     lm, transport = scripted(Model(slight), logprobs=True)
-    judge = PairS("fluency", beam=beam, margin=0.5, lm=lm)
+    judge = Judge(PairS("fluency", beam=beam, margin=0.5), lm=lm)
     verdicts = list(judge.score_many(rows_of("d", range(16))))
     assert [v.percent for v in verdicts] == pytest.approx([100 * q / 15 for q in range(16)])
-    assert len(transport.requests) <= 16 * judge.calls_per_row()
-    assert judge.calls_per_row() == {1: 4, 8: 8}[beam]  # ⌈log₂ 16⌉, ⌈15/2⌉
+    assert len(transport.requests) <= 16 * judge.method.cost().calls_per_row
+    assert judge.method.cost().calls_per_row == {1: 4, 8: 8}[beam]  # ⌈log₂ 16⌉, ⌈15/2⌉
     if beam == 1:
         assert len(transport.requests) <= 16 * 4
-    assert PairS("fluency", order="both", reading="samples", samples=3).calls_per_row() == 8 * 2 * 3
+    assert PairS("fluency", order="both", reading="samples", samples=3).cost().calls_per_row == 8 * 2 * 3
 
 
 def test_similar_counts_half_for_each(scripted: Any) -> None:
     # .2·.1 + .8/2 = .42 for the worse one: within .1 of a half, but still the less likely
     lm, _ = scripted(Model(sharp, similar=0.8), logprobs=True)
-    low, high = PairS("fluency", lm=lm).score_many(rows_of("d", [1, 2]))
+    low, high = Judge(PairS("fluency"), lm=lm).score_many(rows_of("d", [1, 2]))
     assert (low.percent, high.percent) == (0.0, 100.0)
     assert high.notes[1].endswith("a probability of 0.58 in the geometric mean")
 
@@ -184,7 +185,7 @@ def test_documents_are_ranked_apart_and_verdicts_come_in_the_order_of_the_rows(s
         for row in group
     ]
     done: list[int] = []
-    verdicts = list(PairS("fluency", lm=lm).score_many(iter(rows), concurrency=2, progress=done.append))
+    verdicts = list(Judge(PairS("fluency"), lm=lm).score_many(iter(rows), concurrency=2, progress=done.append))
     assert [v.percent for v in verdicts] == [100, 0, 0, 0, 50, 50, 50, 100, 100]
     assert done == list(range(1, 10))
     assert all(first.split(" of ")[1] == second.split(" of ")[1] for first, second in model.pairs)
@@ -195,14 +196,14 @@ def test_the_order_of_rows_changes_nothing(scripted: Any) -> None:
     found = []
     for seed in range(4):
         rows = random.Random(seed).sample(rows_of("d", range(7)), 7)
-        verdicts = PairS("fluency", lm=lm).score_many(rows)
+        verdicts = Judge(PairS("fluency"), lm=lm).score_many(rows)
         found.append({row["output"]: v.percent for row, v in zip(rows, verdicts, strict=True)})
     assert all(one == found[0] for one in found)
 
 
 def test_equal_texts_share_a_rank_and_cost_once(scripted: Any) -> None:
     lm, transport = scripted(Model(sharp), logprobs=True)
-    verdicts = list(PairS("fluency", lm=lm).score_many(rows_of("d", [1, 2, 1, 2])))
+    verdicts = list(Judge(PairS("fluency"), lm=lm).score_many(rows_of("d", [1, 2, 1, 2])))
     assert [v.percent for v in verdicts] == [0.0, 100.0, 0.0, 100.0]
     assert rank_of(verdicts[3]) == "rank 1 of 2"
     assert len(transport.requests) == 1 == sum(v.usage.calls for v in verdicts)
@@ -214,7 +215,7 @@ def test_what_makes_a_document(scripted: Any) -> None:
 
     def ranked(first: dict[str, Any], second: dict[str, Any]) -> bool:
         rows = [{"output": one} | first, {"output": two} | second]
-        verdicts = list(PairS("fluency", lm=lm).score_many(rows))
+        verdicts = list(Judge(PairS("fluency"), lm=lm).score_many(rows))
         assert all((v.failure == NO_OTHERS) == math.isnan(v.score) for v in verdicts)
         return [v.percent for v in verdicts] == [0.0, 100.0]
 
@@ -231,9 +232,12 @@ def test_what_makes_a_document(scripted: Any) -> None:
 
 
 def test_a_single_output_has_no_score_and_no_model_is_asked(scripted: Any) -> None:
-    assert js.PairS("fluency").score("s", "o").failure == ALONE  # without any model
+    alone = js.Judge(js.PairS("fluency")).score("s", "o").failure  # without any model
+    assert alone is not None and "gives no score to a single one" in alone
     lm, transport = scripted(Model(sharp), logprobs=True)
-    alone, empty = PairS("fluency", lm=lm).score_many([{"source": "s", "output": "o"}, {"source": "s", "output": " "}])
+    alone, empty = Judge(PairS("fluency"), lm=lm).score_many(
+        [{"source": "s", "output": "o"}, {"source": "s", "output": " "}]
+    )
     assert (alone.failure, empty.failure, transport.requests) == (NO_OTHERS, "the output is empty", [])
 
 
@@ -245,7 +249,7 @@ def test_outputs_whose_comparison_failed_have_no_score_and_the_others_are_ranked
 
     model = Model(better)
     lm, transport = scripted(model, logprobs=True)
-    verdicts = list(PairS("fluency", lm=lm).score_many(rows_of("d", range(8))))
+    verdicts = list(Judge(PairS("fluency"), lm=lm).score_many(rows_of("d", range(8))))
     refused = [pair for pair in model.pairs if any(quality(text) == 3 for text in pair)]
     assert len(refused) == 1  # it is not tried against all others
     out = {quality(text) for text in refused[0]}
@@ -264,7 +268,7 @@ def test_outputs_whose_comparison_failed_have_no_score_and_the_others_are_ranked
 @pytest.mark.parametrize(("m", "reasons"), [(2, {"failed"}), (3, {"failed", "the other outputs"})])
 def test_where_all_comparisons_fail_nothing_is_ranked(scripted: Any, m: int, reasons: set[str]) -> None:
     lm, _ = scripted(lambda _: "Well.", logprobs=True)
-    verdicts = list(PairS("fluency", lm=lm).score_many(rows_of("d", range(m))))
+    verdicts = list(Judge(PairS("fluency"), lm=lm).score_many(rows_of("d", range(m))))
     assert all(math.isnan(v.score) for v in verdicts)
     said = [v.failure or "" for v in verdicts]
     assert all(any(reason in text for text in said) for reason in reasons)

@@ -13,6 +13,7 @@ from judgesmith.programs.aspects import aspects
 from judgesmith.programs.comparing.pairwise import PairwiseDirectScorer, Vectors, pairwise_score
 from judgesmith.programs.comparing.references import ReferenceStore
 from judgesmith.programs.comparing.synthesis import writing_order
+from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.transport import Reply, Request, TokenChoice, Unanswered
 from judgesmith.signatures.values import Criterion, Item, Scale
 
@@ -68,9 +69,9 @@ class Model:
         return Reply(word, (TokenChoice(word, alternatives),), prompt_tokens=10, completion_tokens=1)
 
 
-def scorer(tmp_path: Path, lm: Any, **options: Any) -> PairwiseDirectScorer:
+def scorer(tmp_path: Path, lm: Any, scale: Scale | None = None, **options: Any) -> Judge:
     store = ReferenceStore(tmp_path / "references.sqlite")
-    return PairwiseDirectScorer(**({"aspect": "fluency", "references": store, "lm": lm} | options))
+    return Judge(PairwiseDirectScorer(**({"aspect": "fluency", "references": store} | options)), lm=lm, scale=scale)
 
 
 def steps(level: int, output: str) -> dict[str, float]:
@@ -94,7 +95,7 @@ def test_scores_are_the_formula(scripted: Any, tmp_path: Path, n: int, order: An
     s = sum(i * (odds[i]["Better"] - odds[i]["Worse"]) for i in odds)
     assert verdict.percent == pytest.approx(50 * (1 + s / (n * (n + 1) / 2)), abs=1e-9)
     assert verdict.score == pytest.approx(verdict.percent)  # on 0..100
-    assert len(transport.requests) == n + judge.calls_per_row() == verdict.usage.calls
+    assert len(transport.requests) == n + judge.method.cost().calls_per_row == verdict.usage.calls
 
 
 def test_what_the_references_depend_on(scripted: Any, tmp_path: Path) -> None:
@@ -175,7 +176,7 @@ def test_drawn_answers_are_named_with_their_error(scripted: Any, tmp_path: Path)
     lm, transport = scripted(Model(odds, levels=3, logprobs=False))
     judge = scorer(tmp_path, lm, levels=3, samples=4, temperature=0.8)
     verdict = judge.score("D", "One.")
-    assert judge.reading == "samples"
+    assert judge.method.options.reading == "samples"
     # s = 1 + 0 − 3 = −2 of ±6 → 33.33
     assert verdict.percent == pytest.approx(50 * (1 - 2 / 6))
     # level 2: variance 1, √(1/3); of the score 50·2·.57735/6 = 9.6
@@ -183,7 +184,7 @@ def test_drawn_answers_are_named_with_their_error(scripted: Any, tmp_path: Path)
         "not from log-probabilities: 4 answers drawn a comparison at temperature 0.8",
         "standard error of the score: ±9.6 of 100",
     )
-    assert judge.calls_per_row() == 12
+    assert judge.method.cost().calls_per_row == 12
     assert {r.temperature for r in transport.requests[3:]} == {0.8}
 
 
@@ -280,16 +281,26 @@ def test_another_model_writes(scripted: Any, tmp_path: Path) -> None:
     judge = scorer(tmp_path, lm, writer=writer)
     assert judge.score("D", "One.").failure is None
     assert (len(writing.requests), len(comparing.requests)) == (5, 5)
-    assert judge.models() == ("test/writer",)
+    assert judge.method.models() == ("test/writer",)
     assert lm.meter.logical >= 10  # one bill
 
 
 def test_an_aspect_of_the_library_brings_its_words() -> None:
-    judge = PairwiseDirectScorer("summarization/coherence")
+    judge = Judge(PairwiseDirectScorer("summarization/coherence"))
     known = aspects().find("summarization/coherence")
-    assert (judge.family, judge.aspect, judge.low, judge.high) == ("summarization", "coherence", known.low, known.high)
-    own = PairwiseDirectScorer("wit", criteria=[Criterion("wit", "It makes one smile.")], family="dialogue")
-    assert own.target().described() == "wit: It makes one smile."
+    assert (
+        judge.method.options.family,
+        judge.method.options.aspect,
+        judge.method.options.low,
+        judge.method.options.high,
+    ) == (
+        "summarization",
+        "coherence",
+        known.low,
+        known.high,
+    )
+    own = Judge(PairwiseDirectScorer("wit", criteria=[Criterion("wit", "It makes one smile.")], family="dialogue"))
+    assert own.method.target().described() == "wit: It makes one smile."
     shown = own.previews(Item("An output.", "A source."))
     assert "wit: It makes one smile." in shown["comparer (once a level)"][0]["content"]
     assert any("reply whose wit" in m[-1]["content"] for m in shown.values())
@@ -326,4 +337,4 @@ def test_the_best_output_at_hand_is_never_the_judged_one(
     assert len(seen) == (5 if best else 4) and {output, best or output} <= seen
     assert ("level 4 has no reference: no other output" in str(verdict.notes)) == (best is None)
     assert (verdict.percent, verdict.usage.calls) == (pytest.approx(50.0), len(transport.requests))
-    assert best != GIVEN or len(transport.requests) == 8 == judge.calls_per_row()  # nothing was written
+    assert best != GIVEN or len(transport.requests) == 8 == judge.method.cost().calls_per_row  # nothing was written

@@ -24,6 +24,7 @@ from patience import HANG
 from judgesmith.errors import BudgetError, CallError, ModelError, OptionError
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.comparing.synthesis import ReferenceWriter, Target
+from judgesmith.programs.judge import Judge
 from judgesmith.programs.models import engine
 from judgesmith.programs.models import lm as lm_module
 from judgesmith.programs.models.lm import (
@@ -303,7 +304,7 @@ def test_a_judge_asks_anew_what_it_could_not_read(serve: MakeServer, cache: bool
 
     def verdict() -> Any:
         lm = model(server, cache=cache)
-        judge = ActiveCritic("vanilla", explain="none", reading="said", lm=lm)
+        judge = Judge(ActiveCritic("vanilla", explain="none", reading="said"), lm=lm)
         return judge.score("source", "output"), lm.meter.usage.calls
 
     failed, _ = verdict()
@@ -544,7 +545,7 @@ def test_a_dspy_object_is_the_same_model_each_time_and_probed_once() -> None:
     assert language_model(mine) is lm
     assert language_model(other) is not lm
     assert language_model(mine, sampling=Sampling(temperature=1.0)) is not lm
-    judge = ActiveCritic("vanilla", explain="none", reading="said")
+    judge = Judge(ActiveCritic("vanilla", explain="none", reading="said"))
     with dspy.context(lm=mine):
         judge.score("source", "one")
         calls = len(mine.asked)
@@ -553,7 +554,7 @@ def test_a_dspy_object_is_the_same_model_each_time_and_probed_once() -> None:
 
 
 def test_rows_do_not_pile_up_in_dspys_trace(serve: MakeServer) -> None:
-    judge = ActiveCritic("vanilla", explain="none", reading="said", lm=model(serve()))
+    judge = Judge(ActiveCritic("vanilla", explain="none", reading="said"), lm=model(serve()))
     before = len(dspy.settings.trace)
     with dspy.context(max_errors=3):  # a context that says nothing of traces
         judge.score("source", "one")

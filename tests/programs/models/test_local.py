@@ -16,6 +16,7 @@ import httpx
 import pytest
 
 from judgesmith.errors import MissingExtraError, ModelError, OptionError
+from judgesmith.programs.judge import Judge
 from judgesmith.programs.models import engine, local
 from judgesmith.programs.models.files import CATALOG, installed, model_path
 from judgesmith.programs.models.lm import Capabilities, Connection, LanguageModel, language_model
@@ -169,7 +170,7 @@ def test_a_beginning_that_prompts_share_is_computed_once_for_each_slot(endpoint:
 def test_prompts_are_answered_whole_and_too_long_ones_refused(endpoint: EmbeddedEndpoint) -> None:
     """Several long prompts do not fit into the server's memory together: they wait for each other."""
     lm = language_model(f"local/{NAME}", connection=Connection(cache=False))
-    judge, room = DirectScorer("fluency", lm=lm), 512 * SLOTS
+    judge, room = Judge(DirectScorer("fluency"), lm=lm), 512 * SLOTS
     words = [room // 2, room // 2 + 1, room // 2 + 2, 4 * room]
     rows = [{"source": "A source.", "output": f"Text {n}: " + "river " * n} for n in words]
     *some, last = judge.score_many(rows, concurrency=len(rows), progress=False)
@@ -186,7 +187,7 @@ def test_calls_wait_for_memory_in_their_order() -> None:
         async def send(self, request: Request) -> Reply:
             name = request.messages[0]["content"][0]
             order.append(f"+{name}")
-            await asyncio.sleep(0.4 if name == "c" else 0.3)  # far more than a busy machine takes from + to +
+            await asyncio.sleep(0.9 if name == "c" else 0.3)  # far more than a busy machine takes from + to +
             order.append(f"-{name}")
             return Reply(name)
 

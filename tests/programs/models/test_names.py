@@ -15,9 +15,10 @@ from parrot import parrot
 from tables import cases
 
 from judgesmith.errors import ArtifactError, JudgesmithError
-from judgesmith.programs import artifact
+from judgesmith.programs import artifact, loading
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.comparing.pairwise import PairwiseDirectScorer
+from judgesmith.programs.judge import Judge
 from judgesmith.programs.models import engine, lm, local
 from judgesmith.programs.models.lm import Connection, language_model
 from judgesmith.programs.models.names import LISTED, check_chosen, is_listed, recorded
@@ -210,8 +211,8 @@ def test_no_text_of_a_file_opens_a_model_it_may_not_choose(tmp_path: Path, monke
             for name in ("gguf:/etc/shadow", FORBIDDEN[0]):
                 path.write_text(json.dumps(put(data, place, name)))
                 try:
-                    artifact.load(path)
-                    artifact.load(path, lm=parrot()).score("source", "output")
+                    loading.load(path)
+                    loading.load(path, lm=parrot()).score("source", "output")
                     outcomes.add("loaded")
                 except ArtifactError:
                     outcomes.add("refused")
@@ -225,29 +226,29 @@ def test_no_text_of_a_file_opens_a_model_it_may_not_choose(tmp_path: Path, monke
 def test_annotators_and_writers_that_a_file_may_not_choose_are_refused(field: str, tmp_path: Path) -> None:
     name = FORBIDDEN[0]
     if field == "writer":
-        data = artifact.to_dict(PairwiseDirectScorer("summarization/coherence"))
+        data = artifact.to_dict(Judge(PairwiseDirectScorer("summarization/coherence")))
         data["program"]["options"]["writer"] = name
     else:
-        data = artifact.to_dict(OpeNLGauge("fluency", annotators=["openai/a"]))
+        data = artifact.to_dict(Judge(OpeNLGauge("fluency", annotators=["openai/a"])))
         data["ensemble"][0]["model"] = name
     (tmp_path / "judge.json").write_text(json.dumps(data))
     with pytest.raises(ArtifactError, match=r"may not choose|cannot be saved or loaded|an address") as caught:
-        artifact.load(tmp_path / "judge.json", lm=parrot())
+        loading.load(tmp_path / "judge.json", lm=parrot())
     assert len(str(caught.value).splitlines()) == 1
 
 
 def test_the_users_model_stands_in_for_one_that_the_file_may_not_choose(tmp_path: Path) -> None:
-    judge = ActiveCritic("coarse", task="Summaries.")
+    judge = Judge(ActiveCritic("coarse", task="Summaries."))
     judge.set_lm(parrot("petals/some/model"))
     judge.save(tmp_path / "judge.json")
     assert json.loads((tmp_path / "judge.json").read_text())["lm"]["model"] == "petals/some/model"
     with pytest.raises(ArtifactError, match=r"'petals/some/model', which no file may choose; give it with --lm MODEL"):
-        artifact.load(tmp_path / "judge.json")
-    assert artifact.load(tmp_path / "judge.json", lm=parrot()).lm.name == "openai/parrot"
+        loading.load(tmp_path / "judge.json")
+    assert loading.load(tmp_path / "judge.json", lm=parrot()).lm.name == "openai/parrot"
 
 
 def test_a_judge_with_an_annotator_of_this_machine_works_here_and_is_not_saved(tmp_path: Path) -> None:
-    judge = OpeNLGauge("fluency", annotators=["gguf:/home/me/x.gguf"])
+    judge = Judge(OpeNLGauge("fluency", annotators=["gguf:/home/me/x.gguf"]))
     with pytest.raises(ArtifactError, match=r"cannot be saved or loaded with .* 'gguf:/home/me/x\.gguf'"):
         judge.save(tmp_path / "judge.json")
-    assert artifact.fingerprint(judge) != artifact.fingerprint(OpeNLGauge("fluency"))
+    assert artifact.fingerprint(judge) != artifact.fingerprint(Judge(OpeNLGauge("fluency")))

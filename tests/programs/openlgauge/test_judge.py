@@ -9,11 +9,14 @@ import pytest
 from tables import cases
 
 from judgesmith.errors import ArtifactError, OptionError
-from judgesmith.programs.artifact import load, to_dict
+from judgesmith.programs.artifact import to_dict
+from judgesmith.programs.judge import Judge
+from judgesmith.programs.loading import load
 from judgesmith.programs.models.lm import LanguageModel
 from judgesmith.programs.models.transport import Reply, Request, TokenChoice, Unanswered
 from judgesmith.programs.openlgauge.annotation import AnnotationLayout, Focus
 from judgesmith.programs.openlgauge.judge import Member, OpeNLGauge
+from judgesmith.programs.pipeline import teach
 from judgesmith.signatures.values import Criterion, ErrorSpan, Item, Scale, Verdict
 
 MakeScripted = Callable[..., tuple[LanguageModel, Any]]
@@ -30,8 +33,8 @@ YEAR = ('"in 1899"', "the source says 1898", 3)
 TWICE = ('"burned twice"', "the source says once", 2)
 
 
-def gauge(**options: Any) -> OpeNLGauge:
-    return OpeNLGauge("summarization/consistency", scale=options.pop("scale", Scale(1, 5)), **options)
+def gauge(*, lm: Any = None, scale: Scale | None = None, **options: Any) -> Judge:
+    return Judge(OpeNLGauge("summarization/consistency", **options), lm=lm, scale=scale or Scale(1, 5))
 
 
 def is_merging(request: Request) -> bool:
@@ -39,16 +42,16 @@ def is_merging(request: Request) -> bool:
 
 
 @pytest.fixture
-def ensemble(scripted: MakeScripted) -> Callable[..., tuple[OpeNLGauge, dict[str, Any]]]:
+def ensemble(scripted: MakeScripted) -> Callable[..., tuple[Judge, dict[str, Any]]]:
     """ensemble([answer, …], supervisor=answer): a judge whose annotators a, b, … answer so, and the transports."""
 
-    def make(answers: Sequence[Any], *, supervisor: Any = None, **options: Any) -> tuple[OpeNLGauge, dict[str, Any]]:
+    def make(answers: Sequence[Any], *, supervisor: Any = None, **options: Any) -> tuple[Judge, dict[str, Any]]:
         names = [f"openai/{'abcdefgh'[i]}" for i in range(len(answers))]
         judge = gauge(annotators=names, supervisor="none" if supervisor is None else "lm", **options)
         transports = {}
         for name, answer in zip(names, answers, strict=True):
             model, transports[name] = scripted(lambda request, answer=answer: answer, name=name)
-            judge.use(name, model)
+            judge.method.use(name, model)
         lm, transports["lm"] = scripted(lambda request: supervisor if is_merging(request) else None, name="openai/lm")
         judge.set_lm(lm)
         return judge, transports
@@ -81,7 +84,7 @@ def test_the_prompt_says_the_aspect_its_ends_and_what_to_leave_aside(texts_of: C
 @pytest.mark.parametrize(("options", "most", "tokens"), [({}, 4, 900), ({"forced_most": 8}, 8, 1620)])
 def test_a_local_model_may_list_as_many_errors_as_the_paper(options: dict[str, Any], most: int, tokens: int) -> None:
     judge = gauge(**options)
-    for layout in (judge.annotator.predict.layout, judge.supervisor.predict.layout):
+    for layout in (judge.method.annotator.predict.layout, judge.method.supervisor.predict.layout):
         # One error, and as many more as the grammar repeats.
         assert f'("\\n\\n" error){{0,{most - 1}}}' in layout.grammar({})
         assert layout.max_tokens({}) == tokens
@@ -116,7 +119,7 @@ def test_the_expected_label_tells_equal_labels_apart(scripted: MakeScripted) -> 
     judge = gauge(lm=lm)
     # .8 * 75 + .2 * 100, .6 * 75 + .4 * 100
     assert [judge.score(SOURCE, OUTPUT).percent for _ in range(2)] == [pytest.approx(80), pytest.approx(85)]
-    assert judge.options()["reading"] == "expected"
+    assert judge.method.saved_options()["reading"] == "expected"
 
 
 def test_the_score_is_the_weighted_mean_and_the_spread_is_shown(ensemble: Any) -> None:
@@ -126,7 +129,8 @@ def test_the_score_is_the_weighted_mean_and_the_spread_is_shown(ensemble: Any) -
     assert verdict.spread == pytest.approx(1.0)  # labels 5, 4, 3
     assert [o.label for o in verdict.opinions.values()] == ["Excellent", "Good", "Fair"]
     assert {e.annotators for e in verdict.errors} == {("openai/b",), ("openai/c",)}
-    judge.annotators = tuple(Member(m.model, weight=w) for m, w in zip(judge.annotators, (3, 1, 0), strict=True))
+    members = zip(judge.method.options.annotators, (3, 1, 0), strict=True)
+    judge.method.choose(annotators=tuple(Member(m.model, weight=w) for m, w in members))
     assert judge.score(SOURCE, OUTPUT).percent == pytest.approx(93.75)  # (3 * 100 + 75) / 4
 
 
@@ -167,7 +171,7 @@ def test_the_supervisor_merges_and_is_held_against_the_reports(ensemble: Any) ->
     assert [e.text for e in verdict.opinions["openai/b"].errors] == ["1899", "burned twice"]
     asked = transports["lm"].requests[0].messages[-1]["content"]
     assert "Annotator 1" in asked and "Annotator 2" in asked and "openai/a" not in asked
-    judge.set_brief(True)  # the same score without the supervisor
+    judge.method.set_brief(True)  # the same score without the supervisor
     assert judge.score(SOURCE, OUTPUT).percent == verdict.percent == pytest.approx(37.5)
     assert len(transports["lm"].requests) == 1
 
@@ -176,10 +180,10 @@ def test_a_supervisor_is_taught_what_was_merged_of_which_reports(ensemble: Any, 
     merged = "Error 1\nLocation: opened in 1899\nExplanation: the source says 1898\nSeverity: 4"
     other = said("Poor", ("1899", "the source says 1898, not 1899", 4), TWICE)
     judge, transports = ensemble([said("Fair", YEAR), said("Excellent"), other], supervisor=merged)
-    shown = judge.demonstration(Item(OUTPUT, SOURCE, group="g"), judge.score(SOURCE, OUTPUT)) | {"score": 30.0}
-    judge.teach(shown)
-    judge.teach({**shown, "output": "The best of all outputs.", "score": 90.0})  # nothing is wrong, people say
-    judge.teach(judge.demonstration(Item("An output without reports."), None) | {"score": 40.0})
+    shown = judge.method.demonstration(Item(OUTPUT, SOURCE, group="g"), judge.score(SOURCE, OUTPUT)) | {"score": 30.0}
+    teach(judge.method, shown)
+    teach(judge.method, {**shown, "output": "The best of all outputs.", "score": 90.0})  # nothing is wrong, people say
+    teach(judge.method, judge.method.demonstration(Item("An output without reports."), None) | {"score": 40.0})
     judge.save(tmp_path / "judge.json")
     loaded = load(tmp_path / "judge.json", lm=judge.lm)
     reports = (
@@ -194,9 +198,9 @@ def test_a_supervisor_is_taught_what_was_merged_of_which_reports(ensemble: Any, 
         assert all(part in turn["content"] for part, turn in zip(demonstrations, turns, strict=True))
     next(judge.score_many([{"source": "A source.", "output": "The mill opened in 1899.", "group": "h"}]))
     assert reports in transports["lm"].requests[-1].messages[1]["content"]
-    assert judge.stops_early() and judge.supervisor.predict in judge.taught()
-    judge.set_brief(True)  # it is not asked: no instruction of it can be tried
-    assert judge.taught() == [judge.annotator.predict]
+    assert judge.method.stops_early() and judge.method.supervisor.predict in judge.method.taught()
+    judge.method.set_brief(True)  # it is not asked: no instruction of it can be tried
+    assert judge.method.taught() == [judge.method.annotator.predict]
 
 
 def test_a_supervisor_that_fails_costs_nothing_but_a_note(ensemble: Any) -> None:
@@ -276,7 +280,7 @@ def test_a_demonstration_shows_the_errors_of_its_verdict_and_keeps_the_rules() -
         ErrorSpan("in 1899", "It was 1898.", 3.0, 16, 23, "exact"),
         ErrorSpan("", "No place.", 1.0, how="omission"),
     )
-    shown = gauge().demonstration(Item(OUTPUT, SOURCE), Verdict(2.0, percent=25.0, errors=errors))["annotation"]
+    shown = gauge().method.demonstration(Item(OUTPUT, SOURCE), Verdict(2.0, percent=25.0, errors=errors))["annotation"]
     assert shown == (
         "Error 1\nLocation: in 1899\nExplanation: It was 1898.\nSeverity: 3\n\n"
         "Error 2\nLocation: omission\nExplanation: No place.\nSeverity: 1"

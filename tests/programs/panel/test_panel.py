@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 import judgesmith as js
 from judgesmith.errors import ArtifactError, OptionError
-from judgesmith.programs.artifact import load, to_dict
+from judgesmith.programs.artifact import to_dict
+from judgesmith.programs.loading import load
 from judgesmith.programs.models.transport import Reply, Request, Unanswered
 from judgesmith.programs.panel.averaging import Standing, averaged, different, jury_weights, standings_of
 from judgesmith.programs.panel.forms import FORMS, LABELS, QuestionsLayout, WordsLayout
@@ -91,7 +92,7 @@ ROW = {"source": "A source.", "output": "A text of quality 70 in it."}
 def test_members_ask_in_their_forms_and_are_averaged(scripted: MakeScripted) -> None:
     percents = {"criteria": 60.0, "percent": 80.0, "errors": 50.0, "words": 75.0, "questions": 40.0}
     lm, transport = scripted(lambda request: said(form_of(request), percents[form_of(request)]))
-    verdict = Panel("fluency", members=5, lm=lm, scale=js.Scale(1, 5)).score(**ROW)
+    verdict = js.Judge(Panel("fluency", members=5), lm=lm, scale=js.Scale(1, 5)).score(**ROW)
     assert {name: one.percent for name, one in verdict.opinions.items()} == percents
     assert verdict.percent == pytest.approx(61.0)  # (60 + 80 + 50 + 75 + 40) / 5
     assert sorted(map(form_of, transport.requests)) == sorted(percents)
@@ -110,7 +111,7 @@ def test_a_member_that_fails_is_left_out_and_most_of_them_are_needed(
         form = form_of(request)
         return Unanswered("HTTP 400", again=False) if form in failing else said(form, percents[form])
 
-    verdict = Panel("fluency", lm=scripted(answer)[0]).score(**ROW)
+    verdict = js.Judge(Panel("fluency"), lm=scripted(answer)[0]).score(**ROW)
     assert verdict.percent == pytest.approx(percent, nan_ok=True)
     if verdict.failure is None:
         assert "member percent is left out: test/model: HTTP 400" in verdict.notes
@@ -123,7 +124,7 @@ def test_a_member_that_fails_is_left_out_and_most_of_them_are_needed(
 
 def test_the_reference_is_compared_with_where_there_is_one(scripted: MakeScripted) -> None:
     lm, _ = scripted(lambda request: said(form_of(request), 75.0))
-    panel = Panel("fluency", forms=["percent", "reference"], lm=lm)
+    panel = js.Judge(Panel("fluency", forms=["percent", "reference"]), lm=lm)
     assert len(panel.score(**ROW, reference="Another text.").opinions) == 2
     alone = panel.score(**ROW)
     assert alone.percent == 75.0 and "member reference is left out: the row has no reference" in alone.notes
@@ -135,10 +136,10 @@ def test_the_reference_is_compared_with_where_there_is_one(scripted: MakeScripte
 def test_a_budget_of_calls_a_row_and_several_criteria() -> None:
     criteria = [js.Criterion("Tone", "It is polite."), js.Criterion("Facts", "It is true.")]
     panel = Panel.from_options({"members": 3}, labels_aspect="score", criteria=criteria)
-    assert (panel.calls_per_row(), len(panel.knowledge.criteria)) == (3, 2)
+    assert (panel.cost().calls_per_row, len(panel.knowledge.criteria)) == (3, 2)
     jury = Panel("fluency", members=2, models=["openai/b", "openai/c"], row_calls=4)
     assert jury.asked_members() == ("criteria", "criteria of openai/b", "criteria of openai/c", "percent")
-    assert (Panel("fluency").calls_per_row(), Panel("fluency", models=["openai/b"]).calls_per_row()) == (3, 2)
+    assert (Panel("fluency").cost().calls_per_row, Panel("fluency", models=["openai/b"]).cost().calls_per_row) == (3, 2)
     with pytest.raises(OptionError, match="words stands there twice"):
         Panel("fluency", forms=["words", "words"])
 
@@ -149,8 +150,10 @@ def test_a_budget_of_calls_a_row_and_several_criteria() -> None:
 def test_compiling_standardises_and_keeps_who_differs(scripted: MakeScripted, tmp_path: Path) -> None:
     lm, transport = scripted(noisy(60))
     made = js.compile(Panel("fluency"), rows(), lm=lm, heldout=0.25)
-    assert sorted(made.fitted()["panel"]) == ["criteria", "errors", "percent"]
-    alone = [js.compile(Panel("fluency", forms=[form]), rows(), lm=lm, heldout=0.25) for form in made.forms_asked()]
+    assert sorted(made.method.fitted()["panel"]) == ["criteria", "errors", "percent"]
+    alone = [
+        js.compile(Panel("fluency", forms=[form]), rows(), lm=lm, heldout=0.25) for form in made.method.forms_asked()
+    ]
     values = [one.report.heldout.reached.value for one in (made, *alone)]
     assert values[0] > np.mean(values[1:])
     verdicts = list(made.score_many(rows(8)))
@@ -159,13 +162,13 @@ def test_compiling_standardises_and_keeps_who_differs(scripted: MakeScripted, tm
     assert [v.score for v in loaded.score_many(rows(8))] == [v.score for v in verdicts]
     transport.requests.clear()
     loaded.score(**ROW)
-    assert len(transport.requests) == loaded.calls_per_row() == 3
+    assert len(transport.requests) == loaded.method.cost().calls_per_row == 3
 
 
 def test_members_that_say_the_same_are_asked_no_more(scripted: MakeScripted) -> None:
     lm, transport = scripted(noisy(10, by_form=False))
     made = js.compile(Panel("fluency", members=4), rows(), lm=lm, heldout=0.25)
-    assert made.asked_members() == ("criteria",) and made.calls_per_row() == 1
+    assert made.method.asked_members() == ("criteria",) and made.method.cost().calls_per_row == 1
     told = next(note for note in made.report.notes if note.startswith("panel:"))
     assert "the mean of 1 standardised member judges" in told
     assert "percent is left out, since criteria says the same (correlation 1.00)" in told
@@ -179,9 +182,9 @@ def test_a_jury_is_weighed_by_the_labels(scripted: MakeScripted, tmp_path: Path)
     panel = Panel("fluency", forms=["percent"], models=["openai/bad"])
     panel.use("openai/bad", bad)
     made = js.compile(panel, rows(), lm=good, heldout=0.25)
-    weights = {name: one["weight"] for name, one in made.fitted()["panel"].items()}
+    weights = {name: one["weight"] for name, one in made.method.fitted()["panel"].items()}
     assert weights["percent"] > 2 * weights["percent of openai/bad"]
-    assert made.models() == ("openai/bad",) and made.score(**ROW).usage.calls == 2
+    assert made.method.models() == ("openai/bad",) and made.score(**ROW).usage.calls == 2
     data = to_dict(made)
     data["panel"]["percent of openai/other"] = data["panel"].pop("percent")
     (tmp_path / "judge.json").write_text(json.dumps(data))

@@ -13,7 +13,7 @@ from tables import cases
 
 from judgesmith.compiling.run import Setup
 from judgesmith.errors import ArtifactError, ModelError, OptionError
-from judgesmith.programs import artifact
+from judgesmith.programs import artifact, loading
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.lm import LanguageModel
 from judgesmith.programs.pointwise.direct import DirectScorer
@@ -21,7 +21,7 @@ from judgesmith.programs.readings import kinds, saying
 from judgesmith.programs.readings.bindings import opening
 from judgesmith.programs.readings.bindings.opening import Opened
 from judgesmith.programs.readings.head import LinearHead
-from judgesmith.programs.readings.judge import Contributions, ReadingsJudge
+from judgesmith.programs.readings.judge import Contributions, ModelReadings
 from judgesmith.programs.readings.reader import TokenReading
 from judgesmith.running.opening import open_others
 from judgesmith.signatures.values import Scale
@@ -51,10 +51,12 @@ def lm(scripted: MakeScripted) -> LanguageModel:
     return scripted(lambda _: "Score: 60")[0]
 
 
-def fitted(head: LinearHead = HEAD, model: str = MODEL, **given: Any) -> ReadingsJudge:
-    judge = ReadingsJudge("fluency", **given)
-    judge.take(head, model)
-    return judge
+def fitted(
+    head: LinearHead = HEAD, model: str = MODEL, *, lm: Any = None, scale: Scale | None = None, **given: Any
+) -> Judge:
+    method = ModelReadings("fluency", **given)
+    method.take(head, model)
+    return Judge(method, lm=lm, scale=scale)
 
 
 class TestFittedReadings(JudgeContract):
@@ -65,8 +67,8 @@ class TestFittedReadings(JudgeContract):
 
 def test_until_it_is_fitted_it_is_the_direct_score(scripted: MakeScripted, planted: PlantedReader) -> None:
     first, second = (scripted(guessing())[0] for _ in range(2))
-    plain = DirectScorer("fluency", lm=first).score_many(ROWS)
-    ours = ReadingsJudge("fluency", lm=second).score_many(ROWS)
+    plain = Judge(DirectScorer("fluency"), lm=first).score_many(ROWS)
+    ours = Judge(ModelReadings("fluency"), lm=second).score_many(ROWS)
     assert [v.percent for v in ours] == [v.percent for v in plain]
     assert planted.reads == 0
 
@@ -81,7 +83,9 @@ def test_until_it_is_fitted_it_is_the_direct_score(scripted: MakeScripted, plant
 )
 def test_a_score_is_the_heads_on_its_scale(head: LinearHead, percents: list[float], lm: LanguageModel) -> None:
     judge = fitted(head, lm=lm)
-    assert ("limits" in judge.fitted()["head"]) == bool(head.limits)  # fingerprints of those without stay as they were
+    assert ("limits" in judge.method.fitted()["head"]) == bool(
+        head.limits
+    )  # fingerprints of those without stay as they were
     found = list(judge.score_many(ROWS))
     assert [v.percent for v in found] == pytest.approx(percents)
     far = "far from the rows that the judge learnt from: its words are {} expected than usual"
@@ -244,7 +248,7 @@ def test_a_reader_is_not_started_as_a_model_that_answers(monkeypatch: pytest.Mon
         raise AssertionError(f"{name} was started")
 
     monkeypatch.setattr("judgesmith.running.opening.open_model", never)
-    open_others(ReadingsJudge("fluency", reader="gguf:weights.gguf"), None)
+    open_others(Judge(ModelReadings("fluency", reader="gguf:weights.gguf")), None)
 
 
 # Saved judges
@@ -258,7 +262,7 @@ def test_an_artifact_with_what_is_no_head_is_refused(tmp_path: Path) -> None:
     saved["head"]["base"] = "50"
     path.write_text(json.dumps(saved), encoding="utf-8")
     with pytest.raises(ArtifactError, match="head"):
-        artifact.build(artifact.read(path))
+        loading.build(artifact.read(path))
 
 
 # The default

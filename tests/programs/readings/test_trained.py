@@ -12,11 +12,12 @@ from planted import PlantedReader, guessing, planted_labels
 
 import judgesmith as js
 from judgesmith.errors import ModelError
+from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.files import installed
 from judgesmith.programs.readings import trained
 from judgesmith.programs.readings.bindings import opening
 from judgesmith.programs.readings.bindings.opening import Opened
-from judgesmith.programs.readings.judge import ReadingsJudge
+from judgesmith.programs.readings.judge import ModelReadings
 from judgesmith.programs.readings.kinds import TRAINED
 from judgesmith.programs.readings.passages import INSTRUCTIONS, Text
 from judgesmith.testing.scripted import scripted_models
@@ -69,9 +70,9 @@ def lm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def test_its_score_has_a_weight_until_there_are_labels(lm: Any, tmp_path: Path) -> None:
-    judge = ReadingsJudge("overall", lm=lm)
-    judge.begin()
-    assert trained.BASE in judge.models()
+    judge = Judge(ModelReadings("overall"), lm=lm)
+    judge.method.begin(lambda: judge.lm)
+    assert trained.BASE in judge.method.models()
     short, long = (judge.score("A source.", output) for output in ("w1 w2", "w1 w2" + " " * 90 + "w3"))
     assert long.details.readings["trained reader"] > short.details.readings["trained reader"]
     assert "learnt from ratings of other tasks" in long.explanation
@@ -79,8 +80,8 @@ def test_its_score_has_a_weight_until_there_are_labels(lm: Any, tmp_path: Path) 
     again = js.load(tmp_path / "judge.json", lm=lm)
     assert again.score("A source.", "w1 w2").percent == pytest.approx(short.percent)
     labels = planted_labels(documents=20, seed=3)
-    compiled, fresh = (js.compile(one, labels, lm=lm) for one in (again, ReadingsJudge("overall")))
-    assert TRAINED not in compiled.head.weights and not compiled.models()
+    compiled, fresh = (js.compile(one, labels, lm=lm) for one in (again, ModelReadings("overall")))
+    assert TRAINED not in compiled.method.head.weights and not compiled.method.models()
     assert compiled.report.zero_shot.q == fresh.report.zero_shot.q  # the model's own score, not experience's
 
 
@@ -89,7 +90,7 @@ def test_a_judge_does_without_it_where_it_cannot_be_had(lm: Any, monkeypatch: py
         raise ModelError("no such model")
 
     monkeypatch.setattr(trained, "open_trained", refuse)
-    judge = ReadingsJudge("overall", lm=lm)
-    judge.begin()
-    assert judge.head is not None and TRAINED not in judge.head.weights
+    judge = Judge(ModelReadings("overall"), lm=lm)
+    judge.method.begin(lambda: judge.lm)
+    assert judge.method.head is not None and TRAINED not in judge.method.head.weights
     assert judge.score("A source.", "w1 w2").failure is None

@@ -16,7 +16,7 @@ from judgesmith.datasets import read_labels
 from judgesmith.errors import OptionError
 from judgesmith.programs.models.files import installed
 from judgesmith.programs.models.lm import Connection, language_model
-from judgesmith.programs.readings.judge import ReadingsJudge
+from judgesmith.programs.readings.judge import ModelReadings
 from judgesmith.programs.readings.kinds import _longest_common, read_row, surface
 from judgesmith.programs.readings.passages import Passage, Piece, Text, passage
 from judgesmith.programs.readings.reader import Ability, TokenReading
@@ -205,8 +205,8 @@ def test_word_salad_behind_a_good_text_is_not_overlooked_by_the_demos_judge() ->
     with as_file(files("judgesmith.datasets.demo")) as folder:
         labels = read_labels(folder / "labels.jsonl", scale=(1, 5))
     lm = language_model(BASE, connection=Connection(cache=False))
-    judge = js.compile(ReadingsJudge("fluency"), labels, lm=lm, heldout=0.5)
-    assert judge.head is not None
+    judge = js.compile(ModelReadings("fluency"), labels, lm=lm, heldout=0.5)
+    assert judge.method.head is not None
     source = "What did the council say of the bridge?"
     good = " ".join(sentence.replace("three", f"{n}") for n in range(8) for sentence in SENTENCES)[:3660]
     salad = f"{good} {' '.join(random.Random(3).choices(good.split(), k=4000))}"[: 3660 + 16_600]

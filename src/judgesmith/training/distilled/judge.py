@@ -22,10 +22,10 @@ from ...programs.aspects import Aspect
 from ...programs.models.files import file_sha256
 from ...programs.models.lm import LanguageModel, with_adapter
 from ...programs.models.transport import Message
-from ...programs.one_aspect import OneAspectJudge
+from ...programs.one_aspect import OneAspect
 from ...programs.openlgauge.annotation import Annotator, Focus, error_list
 from ...programs.openlgauge.grounding import ground_errors
-from ...programs.registry import judges
+from ...programs.registry import methods
 from ...signatures.values import Item, Verdict
 from .gguf_adapter import GGUF_ADAPTER
 from .marking import MarkedLayout
@@ -52,8 +52,8 @@ def served_name(adapter: str) -> str:
     return f"judge-{adapter[:12]}"
 
 
-@judges.register
-class DistilledJudge(OneAspectJudge):
+@methods.register
+class Distilled(OneAspect):
     """A small model that was trained to give scores (`judgesmith distill`); untrained, the plain model under the same
     prompt. Its weights are files beside the saved judge, known by their SHA-256.
 
@@ -65,28 +65,25 @@ class DistilledJudge(OneAspectJudge):
     paper: ClassVar[str] = "OpeNLGauge (its distilled model, §5); RAFT (Lukasik et al. 2025)"
     takes_any_name: ClassVar[bool] = True
 
-    class Options(OneAspectJudge.Options):
+    class Options(OneAspect.Options):
         answer: Answered = option(
             "score", "What is asked for: the score alone, or errors with their spans and then the score.", added=True
         )
 
-    class Fitted(OneAspectJudge.Fitted):
+    options: Options
+
+    class Fitted(parts.Options):
         student: StudentData | None = None
 
     def __init__(self, aspect: str | Aspect = "overall", **given: Any) -> None:
         super().__init__(aspect, **given)
-        self.scorer = self._evaluator()
         self.student: StudentData | None = None
         self.home: Path | None = None
 
-    def _evaluator(self) -> OverallScorer | Annotator:
-        return OverallScorer("none", "expected") if self.answer == "score" else Annotator(MarkedLayout())
-
-    def choose(self, **options: Any) -> None:
-        before = self.answer
-        super().choose(**options)
-        if self.answer != before:
-            self.scorer = self._evaluator()
+    def build(self) -> None:
+        self.scorer: OverallScorer | Annotator = Annotator(MarkedLayout())
+        if self.options.answer == "score":
+            self.scorer = OverallScorer("none", "expected")
 
     # -- its weights
 
@@ -99,11 +96,11 @@ class DistilledJudge(OneAspectJudge):
         self.student = student
 
     def fitted(self) -> dict[str, Any]:
+        """Return the student's weights, by their hashes; see `capabilities.Learns`."""
         return {} if self.student is None else {"student": self.student.model_dump(mode="json")}
 
     def load_fitted(self, name: str, data: Any) -> None:
-        if name != "student":
-            super().load_fitted(name, data)
+        """Take what `fitted` gave. Raises OptionError."""
         self.take(parts.read_options(StudentData, data, "the student"))
 
     def facts(self) -> dict[str, str]:
@@ -157,12 +154,12 @@ class DistilledJudge(OneAspectJudge):
 
     def _focus(self) -> Focus:
         criterion = self.knowledge.criteria[0] if self.knowledge.criteria else None
-        return Focus(self.aspect, criterion.definition if criterion else "", self.knowledge.description)
+        return Focus(self.options.aspect, criterion.definition if criterion else "", self.knowledge.description)
 
     def _known(self) -> Known:
-        return Known(self.knowledge.description, self.knowledge.criteria, self.aspect)
+        return Known(self.knowledge.description, self.knowledge.criteria, self.options.aspect)
 
-    async def ajudge(self, item: Item, lm: LanguageModel) -> Verdict:
+    async def judge(self, item: Item, lm: LanguageModel) -> Verdict:
         runs = lm if self.student is None else self._runs(lm, self.student)
         if isinstance(self.scorer, OverallScorer):
             scored = await self.scorer.ascore(item, self._known(), runs)

@@ -1,0 +1,218 @@
+"""The DSPy side of a judge: it is a program that is called, optimized, saved and loaded as any other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import dspy
+from dspy.predict.parameter import Parameter
+
+from ..errors import ArtifactError, OptionError
+from ..signatures.values import Item, Scale, Verdict
+from . import artifact, pipeline
+from .aspects import OVERALL
+from .capabilities import HasFiles, RanksDocuments
+from .method import Method
+from .models import engine
+from .models.as_dspy import Quiet
+from .models.lm import LanguageModel, language_model
+from .outcome import Outcome
+from .prompting.predict import called
+from .prompting.result import Result
+
+
+class JudgeSettings(Parameter):  # type: ignore[misc]
+    """Options, outcome and what was fitted, as a leaf of DSPy's state beside the knowledge and the predictors: so a
+    judge inside another program is saved and loaded with it."""
+
+    def __init__(self, judge: DSPyJudge) -> None:
+        self.judge = judge
+
+    def reset(self) -> None:
+        """Keep everything: only demonstrations are reset."""
+
+    def dump_state(self, json_mode: bool = True) -> dict[str, Any]:
+        pipeline.settle_demos(self.judge.method, self.judge.outcome.scale)
+        return artifact.settings(self.judge)
+
+    def load_state(self, state: Mapping[str, Any]) -> JudgeSettings:
+        self.judge.method, self.judge.outcome = artifact.with_settings(self.judge.method, state)
+        return self
+
+
+class DSPyJudge(Quiet):
+    """A judge as a DSPy program. `Judge`, which users hold, adds the ways to score."""
+
+    def __init__(
+        self,
+        method: Method,
+        *,
+        lm: str | LanguageModel | Any | None = None,
+        scale: Scale | None = None,
+        outcome: Outcome | None = None,
+    ) -> None:
+        super().__init__()
+        if not isinstance(method, Method):
+            raise OptionError(f"a judge is made of a method, such as js.ActiveCritic(); got a {type(method).__name__}")
+        outcome = outcome or Outcome()
+        self.method = method
+        self.outcome = outcome if scale is None else replace(outcome, scale=scale)
+        self.own_lm: LanguageModel | None = None if lm is None else language_model(lm)
+        self.provenance: dict[str, Any] = {}
+        self.report: Any = None
+        self.explains = False
+        self.settled = JudgeSettings(self)
+
+    def forward(
+        self,
+        source: str = "",
+        output: str = "",
+        context: str | None = None,
+        reference: str | None = None,
+        *,
+        group: str | None = None,
+        **row: Any,
+    ) -> dspy.Prediction:
+        """DSPy's form of `score`, for programs, evaluation and optimizers: `judge(source=…, output=…)`.
+
+        Returns: a `dspy.Prediction` with score (float on the judge's scale, NaN where there is none), percent (float in
+        [0, 100]), explanation, criteria (name -> float in [0, 100]), errors, failure. group: demonstrations of it are
+        kept out of the prompt. Raises ModelError when the model cannot be used at all.
+        """
+        return engine.run(self.aforward(source, output, context, reference, group=group, **row))
+
+    async def aforward(
+        self,
+        source: str = "",
+        output: str = "",
+        context: str | None = None,
+        reference: str | None = None,
+        *,
+        group: str | None = None,
+        lm: LanguageModel | None = None,
+        columns: Mapping[str, float] | None = None,
+        explain: bool = False,
+        **row: Any,
+    ) -> dspy.Prediction:
+        """`forward` for asynchronous callers. group: rows of it are kept out of the prompt. columns: numbers that the
+        method weighs. row: the texts under other names that `judgesmith.rows` knows, and what else the row has."""
+        item = Item(output or "", source or "", context, reference, group, columns or {})
+        if row:
+            texts = {"output": output, "source": source, "context": context, "reference": reference, "group": group}
+            item = Item.of({name: text for name, text in texts.items() if text} | row)
+        verdict = await engine.on_loop(self.judged(item, lm, explain=explain))
+        return as_prediction(verdict)
+
+    def named_parameters(self) -> list[tuple[str, Any]]:
+        """DSPy's, in the order in which a state is written and read: criteria before the weights that speak of them,
+        and demonstrations after the scale that human ratings in them are on."""
+        places = {"method.knowledge": 0, "settled": 1}
+        return sorted(super().named_parameters(), key=lambda pair: places.get(pair[0], 2))
+
+    def set_lm(self, lm: str | LanguageModel | Any) -> None:
+        """Use another model, a name or what `language_model` takes, for every step. Raises ModelError."""
+        self.own_lm = language_model(lm)
+        for predictor in self.predictors():
+            predictor.lm = self.own_lm
+
+    def get_lm(self) -> Any:
+        """Return the judge's own model as DSPy takes it, the very object that was set where that is one of DSPy's; None
+        where it uses DSPy's."""
+        own = self._chosen_lm
+        return own.dspy if isinstance(own, LanguageModel) else own
+
+    def save(self, path: str | Path, save_program: bool = False, modules_to_serialize: Any = None) -> None:
+        """Write the judge as one JSON file (see `programs.artifact`), atomically. Raises ArtifactError for the forms of
+        DSPy's that hold pickled code."""
+        _refuse_pickle(path, save_program)
+        artifact.save(self, path)
+        self._located(path)
+
+    def load(self, path: str | Path, allow_pickle: bool = False, allow_unsafe_lm_state: bool = False) -> None:
+        """Become the judge that a file holds; `js.load` makes a new one. The judge's own model stays; one that has none
+        where DSPy has none either gets the file's. Raises ArtifactError for another kind of judge, and for pickles."""
+        _refuse_pickle(path, allow_pickle)
+        self._become(artifact.read(path), Path(path).name)
+        self._located(path)
+
+    def load_state(self, state: Mapping[str, Any], *, allow_unsafe_lm_state: bool = False) -> None:
+        """DSPy's form of `load`: the state of a judge, or the content of its file. Raises ArtifactError."""
+        if "format" in state:
+            self._become(artifact.Artifact.of(state), "the state")
+        else:
+            super().load_state(state, allow_unsafe_lm_state=allow_unsafe_lm_state)
+
+    def _become(self, read: artifact.Artifact, where: str) -> None:
+        method = read.built()
+        if type(method) is not type(self.method):
+            raise ArtifactError(f"{where} holds a {method.kind} judge; js.load(path) makes one of it")
+        if self.own_lm is None and self.get_lm() is None and dspy.settings.lm is None:
+            named = artifact.model_of(read)
+            self.own_lm = None if named is None else language_model(named, sampling=artifact.sampling_of(read))
+        artifact.connect(method, None)
+        self.method, self.outcome, self.provenance = method, read.outcome, read.provenance
+
+    def _located(self, path: str | Path) -> None:
+        if isinstance(self.method, HasFiles):
+            self.method.located(Path(path))
+
+    # -- for its own use and the product's
+
+    async def judged(self, item: Item, lm: LanguageModel | None, *, explain: bool = False) -> Verdict:
+        """Judge a row, on the engine's loop, without DSPy's callbacks and history of the judge itself."""
+        method, outcome = self.method, self.outcome
+        if isinstance(method, RanksDocuments):
+            return Verdict.failed(
+                f"{method.kind} ranks several outputs of a document against each other and gives no score to a single "
+                "one; use score_many(rows), or a file"
+            )
+        if lm is None:
+            lm = self.lm
+            await method.prepare(lm)
+        verdict, safe = await pipeline.judge_row(method, outcome, item, lm)
+        if explain or self.explains:
+            return await pipeline.explained(method, outcome, safe, verdict, lm, self.judges_aspect)
+        return verdict
+
+    @property
+    def lm(self) -> LanguageModel:
+        """The model in use: one that a parent program set on its predictors, the judge's own, else DSPy's. Raises
+        ModelError where there is none."""
+        return called(self._chosen_lm)
+
+    @property
+    def _chosen_lm(self) -> Any:
+        return next((p.lm for p in self.predictors() if p.lm is not None), None) or self.own_lm
+
+    @property
+    def judges_aspect(self) -> str:
+        """The aspect of its scores, as the labels that it was compiled from call it, or by its option; "" where that is
+        the output as a whole, or nothing says."""
+        labels = self.provenance.get("labels")
+        aspect = labels.get("aspect") if isinstance(labels, Mapping) else None
+        aspect = aspect or self.method.saved_options().get("aspect")
+        return aspect if isinstance(aspect, str) and aspect not in OVERALL else ""
+
+
+def _refuse_pickle(path: str | Path, asked: bool) -> None:
+    if asked or Path(path).suffix.lower() in (".pkl", ".pickle"):
+        raise ArtifactError(
+            f"{path}: a judge is never pickled, since loading a pickle runs what is in it; save it as JSON, "
+            "judge.save('judge.json'), and read it with js.load('judge.json') or judge.load('judge.json')"
+        )
+
+
+def as_prediction(verdict: Verdict) -> Result[Verdict]:
+    """Return a verdict in DSPy's form."""
+    return Result(
+        verdict,
+        score=verdict.score,
+        percent=verdict.percent,
+        explanation=verdict.explanation,
+        criteria={name: c.score for name, c in verdict.criteria.items()},
+        errors=list(verdict.errors),
+        failure=verdict.failure,
+    )

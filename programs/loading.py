@@ -1,0 +1,55 @@
+"""Saved judges, opened."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from . import artifact
+from .capabilities import HasFiles
+from .judge import Judge
+from .models.lm import Connection, LanguageModel, language_model
+
+
+def build(read: artifact.Artifact, *, lm: LanguageModel | None = None) -> Judge:
+    """Make the judge of a checked file. Raises ArtifactError for an unknown kind, option or prompt form."""
+    judge = Judge(read.built(), outcome=read.outcome)
+    judge.provenance, judge.own_lm = read.provenance, lm
+    return judge
+
+
+def load(
+    path: str | Path,
+    *,
+    lm: str | LanguageModel | Any | None = None,
+    api_base: str | None = None,
+    connection: Connection | None = None,
+) -> Judge:
+    """Load a judge: from a file, or from MLflow's registry (`models:/NAME@ALIAS`, see `compile --register`). Without
+    `lm` it uses the model it was compiled with, reached by this machine's own settings (environment, `connection`),
+    never by anything in the file.
+
+    api_base: where the model is, the same as `connection=Connection(api_base=…)`.
+
+    Raises ArtifactError for a file that is not a judge, ModelError where the model cannot be used.
+    """
+    if api_base is not None:
+        connection = replace(connection or Connection(), api_base=api_base)
+    read = artifact.read(path)
+    judge = build(read)  # all of the file is checked before a model is looked up, fetched or started
+    if lm is None:
+        lm = artifact.model_of(read, connection)
+    if lm is not None:
+        judge.own_lm = language_model(lm, sampling=artifact.sampling_of(read), connection=connection)
+    artifact.connect(judge.method, connection)
+    if isinstance(judge.method, HasFiles):
+        judge.method.located(Path(path))
+    return judge
+
+
+def about_judge(judge: Judge) -> dict[str, str]:
+    """Return what a tool that keeps a verdict is given with it: the judge's fingerprint, its model and scale, and the
+    agreement with people that its file states."""
+    known = {"judge": artifact.fingerprint(judge), "model": judge.lm.name, "scale": str(judge.scale)}
+    return known | ({"agreement": agreed} if (agreed := judge.stated_agreement) else {})

@@ -1,0 +1,276 @@
+"""What an author of a judge writes: its options, its steps, and how it judges one output.
+
+A `Method` is one file. `Judge` (programs/judge.py) is what a user holds: a method with its model, its scale and what
+was learnt from labels. What only some methods can do is a protocol in `capabilities`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from .. import parts
+from ..errors import JudgesmithError, OptionError
+from ..signatures.values import Criterion, Item, Verdict
+from .active_critic.task import TaskKnowledge
+from .models import engine, row_context
+from .models.as_dspy import Quiet
+from .models.lm import Capabilities, Connection, LanguageModel
+from .models.transport import Message, Reply, Request, Unanswered
+from .prompting.predict import JudgePredict
+
+if TYPE_CHECKING:
+    from .readings.bindings.columns import Column
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Calls of a model, retries not counted."""
+
+    calls_per_row: int = 1
+    """For each output."""
+    calls_per_document: int = 0
+    """Once for each document, however many outputs it has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The judge that a user describes before anything is learnt; see `Method.from_options`."""
+
+    labels_aspect: str | None
+    library_aspect: str | None = None
+    criteria: tuple[Criterion, ...] = ()
+    task: str = ""
+
+
+class Method(Quiet):
+    """Base of all ways to judge. A subclass declares itself (`kind`, `about`, `paper`, `Options`), registers with
+    `@methods.register`, makes its steps in `build` and judges one output in `judge`.
+
+    Options are keyword arguments of the constructor, attributes of `options`, and what an artifact holds.
+
+    Attributes: options, which never change in place (`choose` replaces them); knowledge, the description of the task
+    and the criteria.
+    """
+
+    kind: ClassVar[str] = ""
+    about: ClassVar[str] = ""
+    paper: ClassVar[str] = ""
+    aliases: ClassVar[tuple[str, ...]] = ()
+    #: Whether its explanations are put together from numbers, and not written by a model.
+    tells_by_numbers: ClassVar[bool] = False
+
+    class Options(parts.Options):
+        """None."""
+
+    options: Any  # a subclass names its own `Options`
+
+    def __init__(self, *, task: str = "", criteria: Sequence[Criterion] = (), **options: Any) -> None:
+        super().__init__()
+        self.options = parts.read_options(type(self).Options, options, type(self).__name__)
+        for criterion in criteria:
+            _check(criterion)
+        self.knowledge = TaskKnowledge(task, criteria)
+        self.build()
+
+    def __init_subclass__(cls, **given: Any) -> None:
+        """Show the options in `help()` and in editors, as if the constructor named them."""
+        super().__init_subclass__(**given)
+        cls.__signature__ = _signature(cls)  # type: ignore[attr-defined]
+
+    # -- what a subclass provides
+
+    def build(self) -> None:
+        """Make the steps (predictors and evaluators) that the options ask for, as attributes. Called by the constructor
+        and again when options change: steps of the same name keep their demonstrations and instructions."""
+
+    async def judge(self, item: Item, lm: LanguageModel) -> Verdict:
+        """Judge one output.
+
+        Returns: a Verdict with `percent` in [0, 100], NaN beside a `failure`; the judge makes `score` of it. Raises
+        CallError for a call that failed.
+        """
+        raise NotImplementedError
+
+    async def prepare(self, lm: LanguageModel) -> None:
+        """Settle what depends on the model's capabilities. Called before the first row."""
+
+    def cost(self) -> Cost:
+        """Return the calls that judging takes."""
+        return Cost()
+
+    def meet(self, aspect: str, items: Sequence[Item], lm: LanguageModel) -> None:
+        """Take what training rows show before anything is searched; what the user gave stays. aspect: what their scores
+        are of, "" where the name says nothing."""
+
+    def prompts(self, item: Item) -> dict[str, list[Message]]:
+        """Return the messages of each predictor for the row under judgement. By default the first call that `judge`
+        makes is recorded; a method that makes several overrides this to show them all."""
+        recorder = _Recorder()
+        lm = LanguageModel("recorded/model", recorder, identity="", connection=Connection(cache=False, attempts=1))
+        lm.assume(Capabilities())
+
+        async def ask() -> None:
+            with row_context.judging(item), suppress(JudgesmithError):
+                await self.without_own_document(item).judge(item, lm)
+
+        engine.run(ask())
+        return {"first call": list(recorder.requests[0].messages)} if recorder.requests else {}
+
+    def taught(self) -> list[JudgePredict]:
+        """Return the predictors that demonstrations are for."""
+        return [p for p in self.predictors() if isinstance(p, JudgePredict)]
+
+    def demonstration(self, item: Item, verdict: Verdict | None) -> dict[str, Any]:
+        """Return a row as a demonstration for every predictor, with what a verdict on it said, if there is one. The
+        caller adds its `score` (percent)."""
+        demo: dict[str, Any] = {
+            "source": item.source,
+            "output": item.output,
+            "context": item.context,
+            "reference": item.reference,
+            "group": item.group,
+        }
+        if verdict is not None:
+            demo["explanation"] = verdict.explanation
+            if verdict.criteria:
+                demo["criteria_scores"] = dict(verdict.criteria)
+        return demo
+
+    def no_bootstrap(self) -> str | None:
+        """Return why its own answers cannot be demonstrations, None where they can."""
+        return None if self.taught() else "its prompts show no demonstrations"
+
+    @property
+    def brief(self) -> bool:
+        """Whether its answers are a word or a number, as they are now."""
+        return False
+
+    def columns(self) -> tuple[Column, ...]:
+        """Return the columns of a row that it weighs beside the texts."""
+        return ()
+
+    def facts(self) -> dict[str, str]:
+        """Return what a person who looks at it should know beside its options: name -> text."""
+        return {}
+
+    # -- options
+
+    def choose(self, **options: Any) -> None:
+        """Change options, all at once, with the checks of the constructor; its steps follow. Raises OptionError."""
+        now = {name: getattr(self.options, name) for name in type(self).Options.model_fields}
+        wanted = parts.read_options(type(self).Options, now | options, type(self).__name__)
+        if wanted == self.options:
+            return
+        self.options = wanted
+        before = self.named_predictors()
+        self.build()
+        self.adopt(dict(before))
+
+    def with_(self, **options: Any) -> Self:
+        """Return a deep copy with these options changed; models' connections are shared. Raises OptionError."""
+        copied: Self = self.deepcopy()
+        if options:
+            copied.choose(**options)
+        return copied
+
+    def settings(self) -> dict[str, Any]:
+        """Return its kind and all of its options as JSON values."""
+        return {"kind": self.kind, **self.options.settings()}
+
+    def saved_options(self) -> dict[str, Any]:
+        """Return the options that an artifact holds, as JSON values: with task, criteria and what was fitted enough to
+        build the same method again."""
+        settings: dict[str, Any] = self.options.settings()
+        return settings
+
+    @classmethod
+    def from_options(
+        cls,
+        options: Mapping[str, Any],
+        *,
+        labels_aspect: str | None,
+        library_aspect: str | None = None,
+        criteria: Sequence[Criterion] = (),
+        task: str = "",
+    ) -> Self:
+        """Return the method that a command line or a settings file asks for, before anything is learnt.
+
+        options: by name, as values or as text. labels_aspect: the name of the labels' score, None without labels.
+        library_aspect: which aspect of the library is judged. criteria, task: the user's own words. Raises OptionError
+        for what this method does not take.
+        """
+        return cls.in_words(options, Words(labels_aspect, library_aspect, tuple(criteria), task))
+
+    @classmethod
+    def in_words(cls, options: Mapping[str, Any], words: Words) -> Self:
+        """`from_options`, for a method that takes other words. Raises OptionError."""
+        if words.library_aspect:
+            raise OptionError(f"--as is for methods that judge one aspect of the library; {cls.kind} takes --criteria")
+        parts.read_options(cls.Options, options, f"--method {cls.kind}")
+        return cls(task=words.task, criteria=words.criteria, **options)
+
+    # -- for the judge that holds it
+
+    def adopt(self, predictors: Mapping[str, Any]) -> None:
+        """Put these predictors, with their demonstrations and instructions, in the places of those of the same name;
+        the form of their answers is this method's. DSPy's optimizers know predictors by their identity."""
+        for name, own in self.named_predictors():
+            if (other := predictors.get(name)) is None:
+                continue
+            if isinstance(own, JudgePredict):
+                other.layout = own.layout
+            *path, last = name.split(".")
+            setattr(reduce(getattr, path, self), last, other)
+
+    def without_own_document(self, item: Item, predictors: Sequence[Any] | None = None) -> Self:
+        """Return the method for a row: itself, or, where a plain `dspy.Predict` in it demonstrates the row's own
+        document, a copy whose predictors leave that out. A `JudgePredict` leaves it out by itself. predictors: all of
+        its own, where they are at hand."""
+        own = self.predictors() if predictors is None else predictors
+        plain = [p for p in own if not isinstance(p, JudgePredict)]
+        if all(len(row_context.allowed(p.demos, item)) == len(p.demos) for p in plain):
+            return self
+        copied: Self = self.deepcopy()
+        for predictor in copied.predictors():
+            if not isinstance(predictor, JudgePredict):
+                predictor.demos = [predictor.demos[n] for n in row_context.allowed(predictor.demos, item)]
+        return copied
+
+
+def _check(criterion: Criterion) -> None:
+    """Refuse a criterion that an artifact cannot hold before anything is spent. Raises OptionError."""
+    name, definition = criterion.name, criterion.definition
+    if not 1 <= len(name) <= 80 or len(definition) > 2000:
+        raise OptionError(
+            f"criterion {name[:40]!r}: a name has 1 to 80 characters (here {len(name)}), a definition at most 2,000 "
+            f"(here {len(definition)})"
+        )
+
+
+class _Recorder:
+    """A transport that answers nothing and keeps what it is asked."""
+
+    def __init__(self) -> None:
+        self.requests: list[Request] = []
+
+    async def send(self, request: Request) -> Reply:
+        self.requests.append(request)
+        raise Unanswered("this call was only recorded", again=False)
+
+
+def _signature(cls: type[Method]) -> inspect.Signature:
+    """What the constructors of a method take, and its options as keywords."""
+    result: dict[str, inspect.Parameter] = {}
+    for part in cls.__mro__:
+        if issubclass(part, Method) and "__init__" in vars(part):
+            result = {p.name: p for p in list(inspect.signature(part.__init__).parameters.values())[1:]} | result
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    for name, option in cls.Options.model_fields.items():
+        result.setdefault(name, inspect.Parameter(name, keyword, default=option.default, annotation=option.annotation))
+    shown = [p for p in result.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    return inspect.Signature(sorted(shown, key=lambda p: p.kind))
