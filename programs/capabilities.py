@@ -94,6 +94,11 @@ class RanksDocuments(Protocol):
         """Return verdicts on the outputs of one document. slots: comparisons under way at once."""
 
 
+def ranks_documents(method: Any) -> bool:
+    """Return whether a method is `RanksDocuments`, without the look at a protocol, which takes a row's time."""
+    return hasattr(type(method), "rank")
+
+
 @runtime_checkable
 class HasFiles(Protocol):
     """A method with files beside the saved judge."""

@@ -14,7 +14,7 @@ from ..errors import ArtifactError, OptionError
 from ..signatures.values import Item, Scale, Verdict
 from . import artifact, pipeline
 from .aspects import OVERALL
-from .capabilities import HasFiles, RanksDocuments
+from .capabilities import HasFiles, ranks_documents
 from .method import Method
 from .models import engine
 from .models.as_dspy import Quiet
@@ -164,7 +164,7 @@ class DSPyJudge(Quiet):
     async def judged(self, item: Item, lm: LanguageModel | None, *, explain: bool = False) -> Verdict:
         """Judge a row, on the engine's loop, without DSPy's callbacks and history of the judge itself."""
         method, outcome = self.method, self.outcome
-        if isinstance(method, RanksDocuments):
+        if ranks_documents(method):
             return Verdict.failed(
                 f"{method.kind} ranks several outputs of a document against each other and gives no score to a single "
                 "one; use score_many(rows), or a file"

@@ -17,7 +17,7 @@ from ..rows import rows_of
 from ..signatures.values import Item, Scale, Verdict
 from ..tables import facts, shortened
 from . import pipeline
-from .capabilities import RanksDocuments
+from .capabilities import RanksDocuments, ranks_documents
 from .dspy_judge import DSPyJudge
 from .method import Method
 from .models import engine
@@ -207,7 +207,7 @@ class Judge(DSPyJudge):
     def whole_documents(self) -> bool:
         """Whether an output's score depends on the other outputs of its document: then all of them go into one
         `score_many`."""
-        return isinstance(self.method, RanksDocuments)
+        return ranks_documents(self.method)
 
     def with_(
         self,

@@ -19,13 +19,14 @@ from ..signatures.judging import ExplainScore
 from ..signatures.values import Item, Scale, Verdict
 from ..trajectories.value import shown_share
 from .method import Method
-from .models import engine, row_context
+from .models import row_context
 from .models.lm import LanguageModel
 from .models.transport import Message
 from .outcome import Outcome
 from .prompting.layouts import SentencesLayout
 from .prompting.predict import JudgePredict, material
-from .prompting.suspicion import LOOKED_INTO, SHOWN, guarded, weighed
+from .prompting.suspicion import weighed
+from .screening import screened
 
 #: The form of an explanation that is asked for after the score.
 EXPLAIN = 'Answer with one or two short sentences that begin with "The output". Do not repeat the score or the texts.'
@@ -40,8 +41,7 @@ async def judge_row(method: Method, outcome: Outcome, item: Item, lm: LanguageMo
     """
     if not item.output.strip():
         return Verdict.failed("the output is empty"), item
-    size = sum(len(getattr(item, name) or "") for name in SHOWN)
-    safe, suspicion = await engine.apart(size, guarded, item, LOOKED_INTO)
+    safe, suspicion = await screened(item)
     verdict = await scored(method, outcome, item, lm)
     if suspicion is not None:
         verdict = weighed(verdict, await scored(method, outcome, safe, lm), suspicion)

@@ -267,12 +267,25 @@ def _blank(match: re.Match[str]) -> str:
 SHOWN = ("output", "source", "context", "reference")
 
 
+def plain_texts(item: Item) -> str | None:
+    """Return the texts of a row in one, where these can be looked at together with others: they are short, and hold no
+    signs of which one text opens and another closes; else None."""
+    whole = "\n\n".join(text for name in SHOWN if (text := getattr(item, name)))
+    return whole if len(whole) < SHORT and not any(sign in whole for sign in "<[&") else None
+
+
+def harmless(texts: Sequence[str], least: float = FLAGGED) -> bool:
+    """Return whether nothing in any of these texts addresses a judge, after one look at all of them, which costs little
+    more than one at each. False where something may: neighbours can be taken together."""
+    return not signs("\n\n".join(texts), least)
+
+
 def guarded(item: Item, least: float = FLAGGED) -> tuple[Item, Suspicion | None]:
     """An item without the sentences that address a judge, and what in its texts could have moved the score; None where
     nothing could."""
     texts = {name: text for name in SHOWN if (text := getattr(item, name))}
-    whole = "\n\n".join(texts.values())
-    if len(whole) < SHORT and not any(sign in whole for sign in "<[&") and not signs(whole, least):
+    whole = plain_texts(item)
+    if whole is not None and harmless([whole], least):
         return item, None  # as most rows, after one look at all of it
     safe, strongest = {}, Suspicion(0.0, "")
     for name, text in texts.items():

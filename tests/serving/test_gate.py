@@ -200,11 +200,11 @@ def test_long_bodies_are_read_and_looked_at_in_a_thread(asking: Any, monkeypatch
 def test_an_explanation_looks_at_a_text_no_second_time(asking: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[str] = []
 
-    def look(item: Any, least: float) -> Any:
-        looked.append(item.output)
-        return item, None
+    def look(texts: Any, least: float) -> bool:
+        looked.extend(texts)
+        return True
 
-    monkeypatch.setattr("judgesmith.programs.pipeline.guarded", look)
+    monkeypatch.setattr("judgesmith.programs.screening.harmless", look)
 
     async def ask(http: httpx.AsyncClient) -> None:
         await http.post("/v1/score", json={"output": "x", "explain": True})
