@@ -1,11 +1,13 @@
-"""The way to one human rater."""
+"""The way to one human rater, and the test of replacing one."""
 
 import math
 
 import numpy as np
 import pytest
+import scipy
 
-from judgesmith.agreement.replacement import way_to_rater
+from judgesmith.agreement.replacement import alternative_annotator_test, way_to_rater
+from judgesmith.errors import LabelsError, OptionError
 
 
 def test_the_way_to_a_rater_is_nothing_for_a_guess_and_the_whole_for_a_rater() -> None:
@@ -18,3 +20,43 @@ def test_the_way_to_a_rater_is_nothing_for_a_guess_and_the_whole_for_a_rater() -
         assert found.value == pytest.approx(share, abs=0.08) if share is not None else abs(found.value) > 1.05
     assert way_to_rater([1, 1, 1, 1], [[1, 2], [2, 3], [3, 4], [4, 6]]).value == 0.0
     assert math.isnan(way_to_rater([1, 2, 3, 4], [[1, 4], [2, 3], [3, 2], [4, 1]]).value)  # raters who disagree
+
+
+# The alternative annotator test --------------------------------------------------------------------------------------
+
+
+def test_the_judge_is_compared_with_each_rater_on_the_rows_of_the_others() -> None:
+    # Rows: A 1 1 2 2, B 1 2 2 1, C 1 2 2 2; the judge 1 2 2 2. Left out: A. The others' scores of each row:
+    # (1, 1), (2, 2), (2, 2), (1, 2). Judge equal to 2, 2, 2, 1 of two; A to 2, 0, 2, 1: as near 4 times of 4.
+    ratings = np.array([[1, 1, 1], [1, 2, 2], [2, 2, 2], [2, 1, 2]], dtype=float)
+    found = alternative_annotator_test([1, 2, 2, 2], ratings, nominal=True, epsilon=0.2, fewest=1)
+    # B: others (1, 1), (1, 2), (2, 2), (2, 2); judge 2, 1, 2, 2; B 2, 1, 2, 0 → 4 of 4. C: judge and C say the same.
+    assert found.advantage == 1.0
+    # A alone nearer less the judge alone nearer: 0, -1, 0, 0; mean -.25, sd .5, t = (-.25 - .2) / (.5 / 2) = -1.8
+    # B: the same numbers in other places. C: always 0, which is below epsilon: p = 0.
+    p = scipy.stats.t.cdf(-1.8, 3)
+    # Benjamini and Yekutieli over 0, p, p: times 3 · (1 + 1/2 + 1/3) / rank; both p take the last one's.
+    assert found.p == pytest.approx([p * 11 / 6, p * 11 / 6, 0.0])
+    assert found.winning == pytest.approx(1 / 3) and not found.passes
+
+
+def test_numbers_are_near_by_their_distance_and_a_failure_is_lost() -> None:
+    rng = np.random.default_rng(1)
+    truth = rng.normal(size=(200, 1))
+    ratings = truth + rng.normal(size=(200, 3))
+    good = alternative_annotator_test(truth[:, 0], ratings)
+    assert good.passes and good.winning == 1 and good.advantage > 0.6
+    assert not alternative_annotator_test(rng.normal(size=200) * 3, ratings).passes
+    failed = alternative_annotator_test(np.where(np.arange(200) < 150, np.nan, truth[:, 0]), ratings)
+    assert failed.advantage < 0.25 and not failed.passes
+
+
+def test_a_test_needs_raters_with_rows() -> None:
+    ratings = np.full((40, 2), np.nan)
+    ratings[:, 0], ratings[:10, 1] = 1.0, 2.0
+    found = alternative_annotator_test(np.ones(40), ratings)
+    assert found.reason == "the test needs two raters with 30 rows each that others rated, too" and not found.passes
+    with pytest.raises(LabelsError, match="4 rows of raters"):
+        alternative_annotator_test([1, 2, 3, 4], [[1, 2]])
+    with pytest.raises(OptionError, match="between 0 and 1"):
+        alternative_annotator_test([1], [[1, 2]], epsilon=1.5)

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,9 +15,12 @@ from judgesmith.agreement.differences import paired_bootstrap
 from judgesmith.agreement.resampling import Agreement, Measure
 from judgesmith.agreement.significance import (
     against_others,
+    false_discovery,
     holm,
     krippendorff_alpha,
     permutation_test,
+    williams,
+    williams_test,
 )
 from judgesmith.errors import OptionError
 
@@ -210,3 +214,47 @@ def test_means_of_raters_tie_whatever_the_order_of_summation():
     for table, why in (([1, 2, 3], "shape"), ([[1, math.inf]], "infinite")):
         with pytest.raises(OptionError, match=why):
             against_others(table)
+
+
+# Williams ------------------------------------------------------------------------------------------------------------
+
+
+def test_williams_has_the_figures_of_steigers_example():
+    # Steiger 1980, n = 103: r(1, 2) = .4 and r(1, 3) = .5, r(2, 3) = .1; t = -0.89, p = .37 (as psych's r.test says).
+    found = williams(0.4, 0.5, 0.1, 103)
+    assert found.p == pytest.approx(0.37, abs=0.005) and found.n == 103
+    # By hand: K = 1 - .16 - .25 - .01 + .04 = .62; t = -.1 √(102 · 1.1 / (2 · .62 · 102/100 + .2025 · .729)) = -.8914
+    t = -0.1 * math.sqrt(102 * 1.1 / (2 * 0.62 * 1.02 + 0.2025 * 0.9**3))
+    assert t == pytest.approx(-0.8914, abs=2e-4)
+    assert found.p == pytest.approx(2 * scipy.stats.t.sf(abs(t), 100))
+
+
+def test_williams_and_permutation_find_the_same_on_independent_rows():
+    rng = np.random.default_rng(4)
+    human = rng.normal(size=80)
+    a, b = human + rng.normal(size=80), human + 1.6 * rng.normal(size=80)
+    measure = Measure(human, documents=np.arange(80), systems=None, level="pooled", coefficient="pearson")
+    one, other = williams_test(a, b, human), permutation_test(a, b, measure, rounds=2000)
+    assert one.value == pytest.approx(other.value) and one.p == pytest.approx(other.p, abs=0.06)
+    a[3] = np.nan
+    assert williams_test(a, b, human).n == 79
+    assert math.isnan(williams_test(a, a, human).p)
+    assert "constant" in str(williams_test(np.ones(80), b, human).reason)
+
+
+def test_williams_rejects_equal_judges_as_often_as_it_says():
+    rng, rejected = np.random.default_rng(0), 0
+    for _ in range(400):
+        human = rng.normal(size=40)
+        a, b = (human + rng.normal(size=40) for _ in range(2))
+        rejected += williams_test(a, b, human).p < 0.05
+    assert rejected / 400 == pytest.approx(0.05, abs=0.03)
+
+
+def test_false_discoveries_by_hand():
+    # BH: p · 4 / rank, smallest from behind: .01·4/1, .02·4/2, .03·4/3, .5 → .04, .04, .04, .5
+    assert false_discovery([0.01, 0.02, 0.03, 0.5]) == pytest.approx([0.04, 0.04, 0.04, 0.5])
+    # BY: times 1 + 1/2 + 1/3 of three
+    assert false_discovery([0.01, np.nan, 0.02, 0.03], dependent=True) == pytest.approx(
+        [0.03 * 11 / 6, np.nan, 0.03 * 11 / 6, 0.03 * 11 / 6], nan_ok=True
+    )

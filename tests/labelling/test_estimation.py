@@ -151,3 +151,39 @@ def test_wrong_input_is_refused() -> None:
         estimate([1, 2], [1, 2, 3])
     with pytest.raises(OptionError, match="confidence"):
         estimate([1, 2], [1, 2], confidence=95)
+
+
+# Unequal probabilities of a label ------------------------------------------------------------------------------------
+
+
+def test_a_row_that_was_unlikely_to_be_labelled_counts_for_more() -> None:
+    judge, human = [1.0, 1, 2, 2, 3, 3], [1, 2, 4, np.nan, np.nan, np.nan]
+    # Weights 1/.5, 1/.5, 1/.25: people's mean (2·1 + 2·2 + 4·4) / 8 = 2.75, alone 7/3.
+    found = estimate(judge, human, probabilities=[0.5, 0.5, 0.25, np.nan, np.nan, np.nan]).systems[0]
+    assert found.human == pytest.approx(2.75)
+    assert estimate(judge, human).systems[0].human == pytest.approx(7 / 3)
+    equal = estimate(judge, human, probabilities=[0.5] * 6)
+    assert equal.systems == estimate(judge, human).systems
+
+
+def test_intervals_hold_where_low_scores_are_labelled_more_often() -> None:
+    rng, held, blind = np.random.default_rng(0), 0, 0
+    for _ in range(200):
+        judge = rng.normal(size=400)
+        people = 0.4 * judge + rng.normal(size=400)
+        people -= 0.4 * (judge < -0.5)  # people see what the judge does not
+        chance = np.where(judge < -0.5, 0.5, 0.1)
+        human = np.where(rng.random(400) < chance, people, np.nan)
+        found = estimate(judge, human, probabilities=chance).systems[0]
+        held += found.low <= -0.4 * 0.3085 <= found.high  # the share below -.5 is .3085; the rest has mean 0
+        other = estimate(judge, human).systems[0]
+        blind += other.low <= -0.4 * 0.3085 <= other.high
+    assert held / 200 > 0.9 and blind < held
+
+
+@pytest.mark.parametrize(
+    ("chance", "says"), [([0.5], "1 probabilities for 4 rows"), ([0.5, 0, 1, 1], "row 2 has the probability 0")]
+)
+def test_probabilities_that_are_none_are_refused(chance: list[float], says: str) -> None:
+    with pytest.raises(LabelsError, match=says):
+        estimate([1, 2, 3, 4], [1, 2, np.nan, 4], probabilities=chance)

@@ -72,7 +72,8 @@ class Evaluate(Command, Config, Model, Rows, Scaled, Json):
     )
     coefficient: list[str] = flag(
         [],
-        "pearson, spearman, kendall (these by default), q (their sum), acc_eq, acc_eq_cross (WMT's); kappa, accuracy, "
+        "pearson, spearman, kendall (these by default), q (their sum), acc_eq, acc_eq_cross, acc_soft (WMT's); kappa, "
+        "cohen-kappa, accuracy, "
         "balanced-accuracy, f1, auc, pairwise (by default where they fit), precision, recall. Repeatable.",
     )
     spans: str | None = flag(

@@ -28,8 +28,14 @@ SYSTEMS = 40  # in one figure
 _SHOWN = 6  # figures of a kind that are not folded away
 
 
-def render(data: Judged, result: MetaEvaluation, notes: Sequence[str], decided: Sequence[Decided] = ()) -> str:
-    """The page."""
+def render(
+    data: Judged,
+    result: MetaEvaluation,
+    notes: Sequence[str],
+    decided: Sequence[Decided] = (),
+    beside: Sequence[tuple[str, Table]] = (),
+) -> str:
+    """The page. beside: further tables, with their introductions."""
     how, made = result.settings, pivots(result)
     method = "no intervals were asked for"
     if how["rounds"]:
@@ -59,7 +65,7 @@ def render(data: Judged, result: MetaEvaluation, notes: Sequence[str], decided: 
         Section("Every number", [*folds[main:], *_lines(reasons, "undefined number")]),
         *(
             Section(table.title, [_fold(f"{len(table)} row{'s'[: len(table) != 1]}", table, about)])
-            for about, table in tables_beside(result)
+            for about, table in [*tables_beside(result), *beside]
         ),
     ]
     return render_page(

@@ -20,6 +20,7 @@ TITLES = {
     "q": "Q",
     "acc_eq": "acc_eq",
     "acc_eq_cross": "acc_eq cross-fitted",
+    "acc_soft": "soft pairwise acc.",
     "kappa": "weighted kappa",
     "cohen-kappa": "Cohen's kappa",
     "auc": "AUC",

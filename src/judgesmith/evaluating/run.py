@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
@@ -11,16 +13,22 @@ from ..agreement.meta.evaluation import MetaEvaluation, meta_evaluate
 from ..agreement.meta.inputs import COEFFICIENTS, DECIDED
 from ..errors import OptionError
 from ..parts import read_options
-from ..running.console import err, out, print_json
+from ..running.console import err, out, print_json, wide
 from ..running.opening import connection_of, write_output
-from ..running.plain import clean
+from ..running.plain import clean, finite
 from ..running.settings import ReachOptions
+from ..tables import Table
 from .decided import Decided, decisions
+from .export import agreement_table, check_kind, row_table
 from .gate import Gate
 from .judges import Wanted, read_judged
 from .live import LiveRun, judge_live, plan_live
 from .options import EvaluateOptions
 from .page import render, write_figures
+from .raters import persons, replacements, warnings, within_raters
+from .raters import tables as rater_tables
+from .slices import Slice, slices
+from .slices import tables as slice_tables
 from .sources import Judged
 from .spans import evaluate_spans
 from .tables import agreement_markdown, show
@@ -40,6 +48,8 @@ def run(asked: Evaluate) -> int:
     how = how if gate is None else _with_gate(how, gate)
     if asked.output is not None and asked.output.suffix.lower() not in (".html", ".htm"):
         raise OptionError(f"-o {asked.output}: the report is HTML; name it .html (numbers go to --json)")
+    check_kind("table", how.table)
+    check_kind("rows", how.rows)
     wanted = Wanted(
         human=asked.human,
         judges=asked.judge,
@@ -83,10 +93,14 @@ def run(asked: Evaluate) -> int:
     )
     reasons = gate.judge(result, how.min_coverage) if gate is not None else []
     decided = decisions(data, how)
-    notes = [*data.notes, *result.notes, *(note for one in decided for note in one.note())]
+    people = persons(data)
+    notes = [*data.notes, *result.notes, *(note for one in decided for note in one.note()), *warnings(people)]
+    beside = Beside(slices(data, how.slices, how), replacements(data, people, how.epsilon), within_raters(data, people))
     made = {
-        asked.output: lambda: render(data, result, notes, decided),
+        asked.output: lambda: render(data, result, notes, decided, beside.tables()),
         how.markdown: lambda: agreement_markdown(result, None if gate is None else gate.text, reasons),
+        how.table: lambda: agreement_table(result, how.table or Path()),
+        how.rows: lambda: row_table(data, how.rows or Path()),
     }
     written = [path for path in made if path is not None]
     for path in written:
@@ -97,15 +111,40 @@ def run(asked: Evaluate) -> int:
             result.to_dict()
             | {"notes": notes, "origin": data.origin, "rows": len(data.rows), "gate": _passed(gate, reasons)}
             | {"decisions": [one.to_dict() for one in decided]}
+            | beside.to_dict()
             | {"figures": list(map(str, drawn)), "live": [one.to_dict() for one in live]}
         )
     else:
         _tell(data, result, notes, live, decided)
+        beside.show()
         for path in written:
             out.print(f"Wrote {escape(str(path))}")
         if how.figures is not None:
             out.print(f"Wrote {len(drawn)} files of figures to {escape(str(how.figures))}")
     return _leave(gate, reasons)
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What was found of slices of the rows and of single raters."""
+
+    slices: Sequence[Slice]
+    replaced: Sequence[dict[str, Any]]
+    within: Sequence[dict[str, Any]]
+
+    def to_dict(self) -> dict[str, Any]:
+        raters = {"replacement": list(self.replaced), "within_raters": list(self.within)}
+        return {"slices": [one.to_dict() for one in self.slices], **finite(raters)}
+
+    def tables(self) -> list[tuple[str, Table]]:
+        made = [*rater_tables(self.replaced, self.within), *slice_tables(self.slices)]
+        return [(about, table) for about, table in made if len(table)]
+
+    def show(self) -> None:
+        printer = wide()
+        for about, table in self.tables():
+            table.show(printer)
+            printer.print(about, markup=False, style="dim")
 
 
 def _spans(asked: Evaluate, how: EvaluateOptions) -> int:

@@ -34,6 +34,9 @@ class Estimate(Command, Rows, Worded, Json):
         metavar="COLUMN",
     )
     aspect: str | None = flag(None, "Which rating, where there are several.")
+    probability: str | None = flag(
+        None, "How likely each labelled row was to be labelled, in (0, 1], where that differs.", metavar="COLUMN"
+    )
     unseen: bool = flag(False, "Do not use human scores that the judge was compiled from.")
     confidence: float = flag(0.95, "Confidence level of the intervals.")
 
@@ -66,7 +69,12 @@ class Estimate(Command, Rows, Worded, Json):
             )
         name, scores = next(iter(known.judges.items()))
         estimates = estimate(
-            scores, known.human, systems=known.systems, documents=known.documents, confidence=self.confidence
+            scores,
+            known.human,
+            systems=known.systems,
+            documents=known.documents,
+            probabilities=None if self.probability is None else known.numbers(self.probability),
+            confidence=self.confidence,
         )
         notes = [*known.notes, *estimates.notes]
         if known.systems is None:

@@ -125,14 +125,17 @@ def estimate(
     *,
     systems: Iterable[Hashable] | None = None,
     documents: Iterable[Hashable] | None = None,
+    probabilities: npt.ArrayLike | None = None,
     confidence: float = 0.95,
 ) -> Estimates:
     """Means, differences and ranks of systems from all judge scores and a few human ones (PPI++ with power tuning).
 
     judge: one score a row, on any scale, NaN where it failed (the system's mean takes its place). human: as many, NaN
-    for rows without a human score; the scored ones have to be a random part of the rows, best whole documents. systems:
-    of the rows; None: all are of one. documents: rows of one document are no independent evidence; None: each row is
-    one. The intervals speak of other documents drawn like these, by Student's t over labelled documents.
+    for rows without a human score; the scored ones have to be a random part of the rows, best whole documents.
+    probabilities: of each labelled row, how likely it was to be labelled, where that differs (Hájek's weights);
+    anything where there is no human score. systems: of the rows; None: all are of one. documents: rows of one document
+    are no independent evidence; None: each row is one. The intervals speak of other documents drawn like these, by
+    Student's t over labelled documents.
 
     >>> estimate([1, 2, 3, 4, 1, 2, 3, 4], [2, 3, 4, 5] + [np.nan] * 4).systems[0].naive
     2.5
@@ -142,13 +145,14 @@ def estimate(
     if not 0 < confidence < 1:
         raise OptionError(f"confidence is {confidence}; it lies between 0 and 1")
     f, y = _vectors(judge, human)
+    w = _weights(probabilities, y)
     doc = np.arange(len(f)) if documents is None else id_codes(documents, len(f), "documents")
     names, sys = _systems(systems, len(f))
     notes = []
     if failed := int(np.isnan(f).sum()):
         notes.append(f"the judge has no score for {failed} of {len(f)} rows; its mean for the system takes their place")
     count = int(doc.max()) + 1
-    sums = [_sums(f[sys == s], y[sys == s], doc[sys == s], count) for s in range(len(names))]
+    sums = [_sums(f[sys == s], y[sys == s], w[sys == s], doc[sys == s], count) for s in range(len(names))]
     # One weight for all systems: with a handful of labels each, a weight of its own would fit their noise.
     size = sum(float(s.b @ s.b) for s in sums)
     weight = sum(float(s.a @ s.b) for s in sums) / size if size > 0 else 0.0
@@ -159,7 +163,7 @@ def estimate(
     labelled = len(np.unique(doc[~np.isnan(y)]))
     if labelled < FEW_DOCUMENTS:
         notes.append(f"only {labelled} documents have human scores: the intervals are wide, and approximate at best")
-    if (p := _chosen_by_score(f, y, sys, doc)) < 0.01:
+    if probabilities is None and (p := _chosen_by_score(f, y, sys, doc)) < 0.01:
         notes.append(
             f"the rows that people scored have other judge scores than the rest (p {p:.2g}): if they were not drawn at "
             "random, the estimates are off"
@@ -192,6 +196,21 @@ def _vectors(judge: npt.ArrayLike, human: npt.ArrayLike) -> tuple[Vector, Vector
     return f, y
 
 
+def _weights(probabilities: npt.ArrayLike | None, y: Vector) -> Vector:
+    """One over the probability that a row was labelled, 1 throughout where these are equal. Raises LabelsError."""
+    if probabilities is None:
+        return np.ones(len(y))
+    chance = vector(probabilities, "probabilities", missing=True)
+    labelled = ~np.isnan(y)
+    if len(chance) != len(y):
+        raise LabelsError(f"there are {len(chance)} probabilities for {len(y)} rows; give one per row")
+    wrong = labelled & ~((chance > 0) & (chance <= 1))
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise LabelsError(f"row {row + 1} has the probability {chance[row]:g} of being labelled; it lies in (0, 1]")
+    return np.where(labelled, 1 / np.where(labelled, chance, 1.0), 1.0)
+
+
 def _systems(systems: Iterable[Hashable] | None, rows: int) -> tuple[list[str], Codes]:
     if systems is None:
         return [ALL], np.zeros(rows, dtype=np.intp)
@@ -200,7 +219,7 @@ def _systems(systems: Iterable[Hashable] | None, rows: int) -> tuple[list[str], 
     return [str(name) for name in dict.fromkeys(given)], code
 
 
-def _sums(f: Vector, y: Vector, doc: Codes, documents: int) -> _Sums:
+def _sums(f: Vector, y: Vector, w: Vector, doc: Codes, documents: int) -> _Sums:
     scored, labelled = ~np.isnan(f), ~np.isnan(y)
     naive = float(f[scored].mean()) if scored.any() else math.nan
     f = np.where(scored, f, naive if scored.any() else 0.0)
@@ -208,15 +227,17 @@ def _sums(f: Vector, y: Vector, doc: Codes, documents: int) -> _Sums:
     a, b = np.zeros(documents), np.zeros(documents)
     if not n:
         return _Sums(rows, 0, 0, 0.0, math.nan, math.nan, naive, a, b)
-    centred, own = y[labelled] - y[labelled].mean(), f[labelled] - f[labelled].mean()
+    share = w[labelled] / w[labelled].sum()
+    human, judge = float(share @ y[labelled]), float(share @ f[labelled])
+    centred, own = share * (y[labelled] - human), share * (f[labelled] - judge)
     where = doc[labelled]
     clusters, every = len(np.unique(where)), len(np.unique(doc))
     small, large = (math.sqrt(k / (k - 1)) if k > 1 else 1.0 for k in (clusters, every))
-    a += small * np.bincount(where, centred, documents) / n
-    b += small * np.bincount(where, own, documents) / n - large * np.bincount(doc, f - f.mean(), documents) / len(f)
-    if n == len(f):
+    a += small * np.bincount(where, centred, documents)
+    b += small * np.bincount(where, own, documents) - large * np.bincount(doc, f - f.mean(), documents) / len(f)
+    if n == len(f) and np.ptp(share) == 0:
         b[:] = 0.0
-    means = float(y[labelled].mean()), float(f[labelled].mean()), float(f.mean())
+    means = human, judge, float(f.mean())
     return _Sums(rows, n, clusters, float(np.ptp(y[labelled])), *means, a, b)
 
 

@@ -25,6 +25,7 @@ from ..evaluating.sources import (
     inside,
     joined_by_id,
     places,
+    read_cell,
     read_file,
     read_people,
     some,
@@ -41,6 +42,15 @@ class Scored(Known):
     judges: dict[str, Vector] = field(default_factory=dict)
     human: Vector = field(default_factory=lambda: np.array([]))
     aspect: str = ""
+
+    def numbers(self, column: str) -> Vector:
+        """A column of the rows as numbers, NaN where it is empty. Raises LabelsError."""
+        cells = [inside(row.columns, column) for row in self.rows]
+        if all(cell is None for cell in cells):
+            names = dict.fromkeys(name for row in self.rows for name in row.columns)
+            raise LabelsError(f"{self.origin}: there is no column {column!r}; there are {some(names)}")
+        read = (read_cell(self.origin, row.line, column, cell) for row, cell in zip(self.rows, cells, strict=True))
+        return np.array([one[0] if one else np.nan for one in read])
 
 
 def read_known(

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from ..cli.commands import Command, Json, Rows, Worded, argument, flag
+from ..errors import OptionError
+
+if TYPE_CHECKING:
+    from ..agreement.correlation import Vector
+    from .few import Scored
 
 
 class Suggest(Command, Rows, Worded, Json):
@@ -25,6 +31,12 @@ class Suggest(Command, Rows, Worded, Json):
         "where not given, and without any the texts' length, overlap and repetition are counted.",
         metavar="COLUMN",
     )
+    purpose: Literal["compile", "agreement"] = flag(
+        "compile",
+        "compile: rows that teach most. agreement: rows on which the first --judge agrees with the second as on all "
+        "rows, so that its agreement with people is told from few (Metric Match).",
+        "--for",
+    )
     aspect: str | None = flag(None, "Which rating, where there are several.")
 
     def run(self) -> None:
@@ -43,6 +55,9 @@ class Suggest(Command, Rows, Worded, Json):
             columns=self.roles(),
             orders=self.orders(),
         )
+        if self.purpose == "agreement":
+            self._matched(known, readings)
+            return
         suggestions = suggest(readings, self.n, human=known.human, documents=known.documents, systems=known.systems)
         if self.as_json:
             chosen = [{"id": known.rows[s.row].id, "row": known.rows[s.row].line} | s.to_dict() for s in suggestions]
@@ -62,5 +77,29 @@ class Suggest(Command, Rows, Worded, Json):
         if len(suggestions) < self.n:
             out.print(f"{len(suggestions)} of {self.n}: no other row is without a label.", style="yellow")
         out.print("Give their labels a column chosen_by with the word suggest: agreement is measured on others.")
+        for note in known.notes:
+            out.print(one_line(f"note: {note}"), style="yellow", markup=False)
+
+    def _matched(self, known: Scored, readings: Mapping[str, Vector]) -> None:
+        import numpy as np
+
+        from ..running.console import out, print_json
+        from ..running.plain import one_line
+        from .matching import matched_rows
+
+        if len(self.judge) < 2:
+            raise OptionError("--for agreement needs two: --judge the one to be checked, --judge another in its place")
+        judge, stand_in = self.judge[:2]
+        free = np.isnan(known.human)
+        places = matched_rows(readings[judge], readings[stand_in], self.n, free=free)
+        ids = [known.rows[place].id for place in places]
+        if self.as_json:
+            print_json(
+                {"ids": ids, "judge": judge, "stand_in": stand_in, "rows": len(known.rows), "notes": known.notes}
+            )
+            return
+        for name in ids:
+            out.print(one_line(name), markup=False, soft_wrap=True)
+        out.print(f"On these rows {judge} agrees with {stand_in} as on all {len(known.rows)}; `evaluate` them alone.")
         for note in known.notes:
             out.print(one_line(f"note: {note}"), style="yellow", markup=False)

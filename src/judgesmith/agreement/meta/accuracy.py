@@ -8,11 +8,13 @@ documents and counts on the other. Sources: Deutsch, Foster & Freitag 2023 (ties
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from ..correlation import Codes, Level, Vector
+from ..correlation import Codes, Level, Vector, id_codes
 from ..resampling import Agreement, Bounded, Range, Statistic, Systems, mean_drawn
 from .inputs import Aspect, How, Units
 from .intervals import Cell
@@ -58,6 +60,68 @@ def accuracy(aspect: Aspect, judge: str, level: Level, how: How, *, cross: bool 
             _bound(cell, Bounded(alike, Range(0.0, 1.0, (pairs,))), units, len(x), how)
     cell.skipped = every - cell.n
     return cell
+
+
+def soft_accuracy(aspect: Aspect, judge: str, how: How) -> Cell:
+    """Soft pairwise accuracy of a judge on systems, without an interval."""
+    x = aspect.x[judge]
+    usable = ~np.isnan(x)
+    units = aspect.only(usable)
+    cell = Cell(math.nan, units.systems, aspect.systems - units.systems, int((~usable).sum()), len(x), None)
+    if units.sys is None or units.systems < 2:
+        cell.reason = f"{units.systems} systems with a prediction, at least 2 are needed"
+        return cell
+    cell.value = soft_pairwise_accuracy(
+        x[usable], aspect.y[usable], systems=units.sys, documents=units.doc, rounds=how.rounds or 1000, seed=how.seed
+    )
+    cell.reason = "no interval: it is made of p-values itself"
+    return cell
+
+
+def soft_pairwise_accuracy(
+    predicted: npt.ArrayLike,
+    human: npt.ArrayLike,
+    *,
+    systems: Iterable[Hashable],
+    documents: Iterable[Hashable],
+    rounds: int = 1000,
+    seed: int = 0,
+) -> float:
+    """How far judge and people are equally sure which of two systems is the better one: 1 less the mean distance of the
+    p-values of all pairs of systems, in [0, 1]; NaN where no two systems share a document.
+
+    One score a row each. p: one-sided, of swapping both systems' scores at random, document by document, with the same
+    swaps for both. Source: Thompson et al. 2024, WMT (soft pairwise accuracy).
+    """
+    x, y = np.asarray(predicted, dtype=np.float64), np.asarray(human, dtype=np.float64)
+    sys, doc = id_codes(systems, len(x), "systems"), id_codes(documents, len(x), "documents")
+    swaps = np.random.default_rng(seed).choice([-1.0, 1.0], (rounds, int(doc.max(initial=-1)) + 1))
+    means = [_cells(side, sys, doc) for side in (x, y)]
+    first, second = np.triu_indices(means[0].shape[1], 1)
+    judged, rated = (_sureness(table[:, first] - table[:, second], swaps) for table in means)
+    known = ~(np.isnan(judged) | np.isnan(rated))
+    return 1 - float(np.abs(judged - rated)[known].mean()) if known.any() else math.nan
+
+
+def _cells(values: Vector, sys: Codes, doc: Codes) -> Vector:
+    """The mean of each document and system, NaN where there is none."""
+    shape = int(doc.max()) + 1, int(sys.max()) + 1
+    place = doc * shape[1] + sys
+    counts = np.bincount(place, minlength=shape[0] * shape[1])
+    sums = np.bincount(place, values, shape[0] * shape[1])
+    means: Vector = np.divide(sums, counts, out=np.full(len(sums), np.nan), where=counts > 0)
+    return means.reshape(shape)
+
+
+def _sureness(apart: Vector, swaps: Vector) -> Vector:
+    """For each pair of systems, from the differences by document, p of the first not being the better one; ties count
+    half. NaN for a pair without a common document."""
+    common = ~np.isnan(apart)
+    filled = np.where(common, apart, 0.0)
+    observed, drawn = filled.sum(axis=0), swaps @ filled
+    slack = 1e-9 * np.abs(filled).sum(axis=0)
+    above, near = (drawn > observed + slack).mean(axis=0), (np.abs(drawn - observed) <= slack).mean(axis=0)
+    return np.where(common.any(axis=0), above + near / 2, np.nan)
 
 
 def fitted_epsilon(x: Vector, y: Vector, group: Codes) -> float:

@@ -30,7 +30,7 @@ from ..decisions import (
 from ..replacement import way_to_rater
 from ..resampling import Agreement, RowSet
 from ..significance import against_others, krippendorff_alpha
-from .accuracy import accuracy
+from .accuracy import accuracy, soft_accuracy
 from .inputs import AVERAGE, DECIDED, LEVEL_OF, MANY, OF_KIND, Aspect, How
 from .intervals import Cell, bound
 
@@ -75,8 +75,10 @@ def agreements(
     of_decisions = list(dict.fromkeys(name for own in decided.values() for name in own))
     wanted = [*itertools.product(levels, names), *((LEVEL_OF[name], name) for name in of_decisions)]
     for judge, (level, name) in itertools.product(judges, wanted):
-        if (name, level) == ("acc_eq_cross", "system") or (name.startswith("acc_eq") and level == "within"):
+        if (name, level) == ("acc_eq_cross", "system") or (name.startswith("acc_") and level == "within"):
             continue  # there is no epsilon to choose; nor a pairwise accuracy of all rows without their systems
+        if name == "acc_soft" and level != "system":
+            continue
         cells = []
         for aspect in aspects:
             if judge in aspect.x and (name not in LEVEL_OF or name in decided[aspect.name]):
@@ -110,6 +112,8 @@ def against_people(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _cell(aspect: Aspect, judge: str, level: Level, name: str, how: How) -> Cell:
     x, y, doc, sys = aspect.x[judge], aspect.y, aspect.doc, aspect.sys
+    if name == "acc_soft":
+        return soft_accuracy(aspect, judge, how)
     if name.startswith("acc_eq"):
         return accuracy(aspect, judge, level, how, cross=name == "acc_eq_cross")
     coefficient = cast(Coefficient, "sum" if name == "q" else name)
@@ -261,7 +265,7 @@ def ceilings(
             continue
         alpha = krippendorff_alpha(table)
         for level, name in itertools.product(levels, names):
-            if name.startswith("acc_eq"):
+            if name.startswith("acc_"):
                 continue
             coefficient = cast(Coefficient, "sum" if name == "q" else name)
             cell = _ceiling(aspect, table, level, coefficient, how)
@@ -282,7 +286,7 @@ def by_system(
             continue
         alone = replace(aspect, x={SYSTEM_MEANS: _system_labels(aspect.y, aspect.sys, aspect.units)})
         for level, name in itertools.product(levels, names):
-            if level in ("pooled", "sample") and not name.startswith("acc_eq"):
+            if level in ("pooled", "sample") and not name.startswith("acc_"):
                 row = _cell(alone, SYSTEM_MEANS, level, name, how.model_copy(update={"new_systems": False})).row()
                 result.append({"aspect": aspect.name, "level": level, "coefficient": name} | row)
     return result

@@ -21,6 +21,7 @@ Named = Literal[
     "q",
     "acc_eq",
     "acc_eq_cross",
+    "acc_soft",
     "kappa",
     "cohen-kappa",
     "accuracy",
@@ -111,7 +112,8 @@ class EvaluationOptions(Options):
     coefficients: tuple[Named, ...] = option(
         PARTS,
         "kendall is tau-b; q the sum of the first three; acc_eq is WMT's pairwise accuracy with ties, epsilon chosen "
-        "on the same rows, acc_eq_cross with epsilon chosen on other documents. kappa (quadratic weights), accuracy "
+        "on the same rows, acc_eq_cross with epsilon chosen on other documents; acc_soft is "
+        "WMT's soft pairwise accuracy of systems. kappa (quadratic weights), accuracy "
         "(the share of rows decided as people did), balanced-accuracy, f1 (for fail), auc and pairwise are added "
         "where people gave categories, pass or fail, or preferences; cohen-kappa (without weights), precision and "
         "recall (for fail) where asked for.",

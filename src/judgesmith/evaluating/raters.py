@@ -1,0 +1,164 @@
+"""People one by one: may a judge replace a rater, does it agree within raters, and can each rater be relied on?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from ..agreement.correlation import Vector, correlate
+from ..agreement.replacement import Replacement, alternative_annotator_test
+from ..agreement.significance import against_others
+from ..tables import Column, Table
+from .decided import places
+from .sources import Judged
+
+#: Rows that a rater needs to be looked at alone, and the share of all labels that makes a rater stand out.
+FEWEST, MOST = 10, 0.5
+#: Raters differ where they explain more than this share of the variance of single ratings.
+DIFFERENT = 0.1
+
+
+@dataclass(frozen=True)
+class Persons:
+    """The ratings of an aspect by person: shape (rows, persons), NaN where there is none."""
+
+    aspect: str
+    names: tuple[str, ...]
+    table: Vector
+
+    def between(self) -> float:
+        """The share of the variance of single ratings that lies between persons (ICC of a one-way analysis)."""
+        given = [column[~np.isnan(column)] for column in self.table.T]
+        kept = [one for one in given if len(one) > 1]
+        if len(kept) < 2:
+            return math.nan
+        sizes = np.array([len(one) for one in kept], dtype=float)
+        n, k = sizes.sum(), len(kept)
+        means = np.array([one.mean() for one in kept])
+        inside = sum(float(((one - one.mean()) ** 2).sum()) for one in kept) / (n - k)
+        outside = float((sizes * (means - (sizes @ means) / n) ** 2).sum()) / (k - 1)
+        usual = (n - (sizes**2).sum() / n) / (k - 1)
+        total = outside + (usual - 1) * inside
+        return (outside - inside) / total if total > 0 else math.nan
+
+
+def persons(data: Judged) -> list[Persons]:
+    """Of each aspect whose ratings all have a name, and that two persons or more rated."""
+    made = []
+    for aspect in data.human:
+        rated = [(i, row) for i, row in enumerate(data.rows) if aspect in row.scores]
+        named = all(len(row.raters.get(aspect, ())) == len(row.single(aspect)) for _, row in rated)
+        names = tuple(dict.fromkeys(name for _, row in rated for name in row.raters.get(aspect, ())))
+        if not named or len(names) < 2:
+            continue
+        place, table = {name: k for k, name in enumerate(names)}, np.full((len(data.rows), len(names)), np.nan)
+        for i, row in rated:
+            for name, value in zip(row.raters[aspect], row.single(aspect), strict=True):
+                table[i, place[name]] = value
+        made.append(Persons(aspect, names, table))
+    return made
+
+
+def replacements(data: Judged, found: Sequence[Persons], epsilon: float) -> list[dict[str, Any]]:
+    """The alternative annotator test of every judge that is on people's scale, or decides as they do."""
+    rows = []
+    for one in found:
+        marks = data.marks.get(one.aspect)
+        for judge, by_aspect in data.judges.items():
+            own, scores = data.decided.get(judge, {}).get(one.aspect), by_aspect.get(one.aspect)
+            if scores is None or np.isnan(scores).all():
+                continue
+            if marks is not None and marks.levels:
+                table = np.column_stack([places(column, marks.levels) for column in one.table.T])
+                ours = places(scores, marks.levels) if own is None else own
+            else:
+                table, ours = one.table, scores
+            if marks is None and judge not in data.on_scale and not _inside(scores, data.scales.get(one.aspect)):
+                test = Replacement(math.nan, math.nan, (), False, "the judge is not on people's scale")
+            else:
+                test = alternative_annotator_test(ours, table, epsilon=epsilon, nominal=marks is not None)
+            told = asdict(test) | {"p": dict(zip(one.names, test.p, strict=False))}
+            rows.append({"judge": judge, "aspect": one.aspect, "raters": len(one.names), "epsilon": epsilon} | told)
+    return rows
+
+
+def _inside(scores: Vector, scale: tuple[float, float] | None) -> bool:
+    return scale is not None and bool(scale[0] <= np.nanmin(scores) and np.nanmax(scores) <= scale[1])
+
+
+def within_raters(data: Judged, found: Sequence[Persons]) -> list[dict[str, Any]]:
+    """Spearman's correlation within single raters, averaged by their rows, beside that with the mean rating, where
+    raters differ in how high they rate. Severity is not quality: agreement within raters leaves it out."""
+    rows = []
+    for one in found:
+        between = one.between()
+        if not between > DIFFERENT:
+            continue
+        for judge, by_aspect in data.judges.items():
+            scores = by_aspect.get(one.aspect)
+            if scores is None:
+                continue
+            sizes, values = list[int](), list[float]()
+            for column in one.table.T:
+                both = ~np.isnan(column) & ~np.isnan(scores)
+                value = correlate(scores[both], column[both], coefficient="spearman", level="pooled").value
+                if both.sum() >= FEWEST and not math.isnan(value):
+                    sizes, values = [*sizes, int(both.sum())], [*values, value]
+            pooled = correlate(scores, data.human[one.aspect], coefficient="spearman", level="pooled").value
+            within = float(np.average(values, weights=sizes)) if values else math.nan
+            about = {"judge": judge, "aspect": one.aspect, "raters": len(values), "between": between}
+            rows.append(about | {"pooled": pooled, "within": within})
+    return rows
+
+
+def warnings(found: Sequence[Persons]) -> Iterator[str]:
+    """On raters who gave most labels, and on those who may answer at random."""
+    for one in found:
+        counts = (~np.isnan(one.table)).sum(axis=0)
+        most = int(counts.argmax())
+        if counts[most] > MOST * counts.sum():
+            yield (
+                f"{one.aspect}: {one.names[most]} gave {counts[most]} of {counts.sum()} labels; agreement is mostly "
+                "with this one person"
+            )
+        for name, (rows, own, others) in zip(one.names, against_others(one.table), strict=True):
+            if rows.sum() < FEWEST or np.ptp(others) == 0:
+                continue
+            if np.ptp(own) == 0:
+                yield f"{one.aspect}: {name} gave {rows.sum()} rows the same label, {own[0]:g}"
+                continue
+            r = float(np.corrcoef(own, others)[0, 1])
+            high = math.tanh(math.atanh(min(r, 1 - 1e-9)) + 1.96 / math.sqrt(max(rows.sum() - 3, 1)))
+            if high < _usual(one, name) and r < 0.5 * _usual(one, name):
+                yield (
+                    f"{one.aspect}: {name} agrees with the other raters by r = {r:.2f} (n = {rows.sum()}, others "
+                    f"{_usual(one, name):.2f}), as if answering at random; look at these labels, or leave them out"
+                )
+
+
+def _usual(one: Persons, name: str) -> float:
+    """The median correlation of the other raters with the rest of them."""
+    kept = [k for k, other in enumerate(one.names) if other != name]
+    found = against_others(one.table[:, kept])
+    values = [float(np.corrcoef(a, b)[0, 1]) for rows, a, b in found if rows.sum() > 3 and np.ptp(a) and np.ptp(b)]
+    return float(np.median(values)) if values else math.nan
+
+
+def tables(replaced: Sequence[dict[str, Any]], inside: Sequence[dict[str, Any]]) -> Iterator[tuple[str, Table]]:
+    """(introduction, table)."""
+    columns = (Column("raters beaten", ".0%"), Column("as near as a rater", ".0%"), "may replace")
+    made = Table(["judge", "aspect", *columns], "May it replace a rater?")
+    for row in replaced:
+        verdict = row["reason"] or ("yes" if row["passes"] else "no")
+        made.add(row["judge"], row["aspect"], row["winning"], row["advantage"], verdict)
+    epsilon = replaced[0]["epsilon"] if replaced else math.nan
+    yield f"Alternative annotator test, epsilon {epsilon:g}: yes where the judge beats half of the raters.", made
+    numbers = (Column("within raters", ".3f"), Column("with the mean", ".3f"), Column("between raters", ".0%"))
+    made = Table(["judge", "aspect", *numbers], "Within raters (Spearman)")
+    for row in inside:
+        made.add(row["judge"], row["aspect"], row["within"], row["pooled"], row["between"])
+    yield "Raters differ in how high they rate (last column: their share of the variance); a judge need not.", made

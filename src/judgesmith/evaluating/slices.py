@@ -1,0 +1,159 @@
+"""Agreement by slices of the rows: where is a judge worse than on the rest, beyond chance over all slices?"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy
+
+from ..agreement.correlation import Vector
+from ..agreement.meta.evaluation import meta_evaluate
+from ..agreement.meta.inputs import LEVEL_OF, OF_KIND, EvaluationOptions
+from ..agreement.significance import false_discovery, holm
+from ..datasets.marks import unrated
+from ..errors import LabelsError, OptionError
+from ..tables import Cell, Column, Table
+from .pivot import TITLES
+from .sources import Judged, inside, some
+
+#: Fewer rows are no slice, and more slices are no slices but a number.
+FEWEST, MOST = 8, 50
+#: Coefficients whose differences are compared as Fisher's z.
+_CORRELATIONS = ("pearson", "spearman", "kendall")
+
+
+@dataclass(frozen=True)
+class Slice:
+    """One value of a column: a judge's agreement there, and how far it is from that on the other rows. p: two-sided;
+    holm, bh: corrected for all slices of the judge (Holm; Benjamini and Hochberg)."""
+
+    judge: str
+    aspect: str
+    column: str
+    value: str
+    n: int
+    coefficient: str
+    agreement: Cell
+    difference: float
+    p: float
+    holm: float = math.nan
+    bh: float = math.nan
+    reason: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        about = {name: getattr(self, name) for name in ("judge", "aspect", "column", "value", "n", "coefficient")}
+        ends = {"agreement": self.agreement.value, "low": self.agreement.low, "high": self.agreement.high}
+        numbers = ends | {name: getattr(self, name) for name in ("difference", "p", "holm", "bh")}
+        return about | {name: None if _absent(v) else v for name, v in numbers.items()} | {"reason": self.reason}
+
+
+def _absent(value: float | None) -> bool:
+    return value is None or math.isnan(value)
+
+
+def slices(data: Judged, columns: Sequence[str], how: EvaluationOptions) -> list[Slice]:
+    """Of each judge and aspect, each value of these columns of the rows. Raises OptionError for a column that is not
+    there, LabelsError for one that has too many values."""
+    free = how.model_copy(update={"levels": ("pooled",), "compare": False})
+    made: list[Slice] = []
+    for column in columns:
+        values = _values(data, column)
+        for (judge, by_aspect), aspect in itertools.product(data.judges.items(), data.human):
+            if aspect in by_aspect and data.kinds.get(aspect) != "preference":
+                found = [_slice(data, judge, aspect, column, (values, value), free) for value in _known(values)]
+                made += _corrected(found)
+    return made
+
+
+def _values(data: Judged, column: str) -> list[str]:
+    cells = [row.system if column == "system" else inside(row.columns, column) for row in data.rows]
+    if all(map(unrated, cells)):
+        names = dict.fromkeys(name for row in data.rows for name in row.columns)
+        raise OptionError(f"--slices {column}: no row has it; the columns are {some(names)}")
+    values = ["" if unrated(cell) else str(cell) for cell in cells]
+    if len(set(values)) > MOST:
+        raise LabelsError(f"--slices {column}: it has {len(set(values))} values; at most {MOST} are slices")
+    return values
+
+
+def _known(values: Sequence[str]) -> list[str]:
+    return [value for value in dict.fromkeys(values) if value]
+
+
+def _slice(
+    data: Judged, judge: str, aspect: str, column: str, where: tuple[Sequence[str], str], how: EvaluationOptions
+) -> Slice:
+    """where: the values of the column, and the one of the slice. how: of one level, without comparisons."""
+    values, value = where
+    here = np.array(values, dtype=object) == value
+    kind = data.kinds.get(aspect, "score")
+    name = next((one for one in OF_KIND.get(kind, ()) if one in ("kappa", "accuracy")), how.compare_by)
+    sides = [_agreement(data, judge, aspect, rows, name, how) for rows in (here, ~here)]
+    (own, n, reason), (rest, _, other) = sides
+    difference, p = _apart(own, rest, name, how)
+    return Slice(judge, aspect, column, value, n, name, own, difference, p, reason=reason or other)
+
+
+def _agreement(
+    data: Judged, judge: str, aspect: str, rows: Vector, name: str, how: EvaluationOptions
+) -> tuple[Cell, int, str | None]:
+    rated = rows & ~np.isnan(data.human[aspect])
+    n, marks = int(rated.sum()), data.marks.get(aspect)
+    if n < FEWEST:
+        return Cell(None), n, f"{n} rows are too few"
+    own = data.decided.get(judge, {}).get(aspect)
+    how = how.model_copy(update={"coefficients": (how.compare_by,)})
+    try:
+        found = meta_evaluate(
+            {judge: data.judges[judge][aspect][rated]},
+            {aspect: data.human[aspect][rated]},
+            documents=list(itertools.compress(data.documents, rated)),
+            kinds={} if marks is None else {aspect: data.kinds[aspect]},
+            categories={} if marks is None else {aspect: marks.levels},
+            decided={} if own is None else {judge: {aspect: own[rated]}},
+            options=how,
+        )
+    except LabelsError as error:
+        return Cell(None), n, str(error)
+    one = found.cell(judge, aspect, LEVEL_OF.get(name, "pooled"), name)
+    return Cell(float(one["value"]), float(one["low"]), float(one["high"])), n, one["reason"] or None
+
+
+def _apart(own: Cell, rest: Cell, name: str, how: EvaluationOptions) -> tuple[float, float]:
+    """A slice less the rest, and p by the standard errors of both intervals, correlations as Fisher's z."""
+    given = (own.value, own.low, own.high, rest.value, rest.low, rest.high)
+    numbers = [math.nan if value is None else float(value) for value in given]
+    difference = numbers[0] - numbers[3]
+    if name in _CORRELATIONS:
+        numbers = [math.atanh(min(max(value, -0.999), 0.999)) for value in numbers]
+    width = 2 * scipy.stats.norm.ppf((1 + how.confidence) / 2)
+    error = math.hypot(*((numbers[k + 2] - numbers[k + 1]) / width for k in (0, 3)))
+    if math.isnan(error) or error <= 0:
+        return difference, math.nan
+    return difference, float(2 * scipy.stats.norm.sf(abs(numbers[0] - numbers[3]) / error))
+
+
+def _corrected(found: Sequence[Slice]) -> list[Slice]:
+    p = [one.p for one in found]
+    return [replace(one, holm=h, bh=b) for one, h, b in zip(found, holm(p), false_discovery(p), strict=True)]
+
+
+def tables(found: Sequence[Slice]) -> Iterator[tuple[str, Table]]:
+    """(introduction, table), one for each column."""
+    for column in dict.fromkeys(one.column for one in found):
+        here = [one for one in found if one.column == column]
+        numbers = [Column("rows", "d"), Column("agreement", ".3f"), Column("less the rest", "+.3f")]
+        tests = [Column("p", "p"), Column("p Holm", "p"), Column("p BH", "p")]
+        made = Table(["judge", "aspect", column, *numbers, *tests], f"By {column}: {TITLES[here[0].coefficient]}")
+        for one in here:
+            made.add(one.judge, one.aspect, one.value, one.n, one.agreement, one.difference, one.p, one.holm, one.bh)
+        yield (
+            "Each slice against all other rows, p by the errors of both intervals; Holm and Benjamini-Hochberg over "
+            "the slices of a judge and aspect.",
+            made,
+        )

@@ -1,0 +1,58 @@
+"""Which rows to label when a judge's agreement with people is to be estimated: rows on which the judge agrees with a
+second judge, who stands in for people, as it does on all rows.
+
+Source: Unell, Dullerud et al. 2026, Metric Match (arXiv:2606.15029).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from ..agreement.correlation import Vector, rowwise, vector
+from ..errors import OptionError
+
+#: Subsets that are drawn at random, the best of which is taken; so many are compared at a time.
+TRIES, AT_ONCE = 2000, 200
+#: The coefficients that a subset is to reproduce.
+MATCHED = ("pearson", "spearman", "kendall")
+#: With fewer rows a correlation says nothing.
+FEWEST = 4
+
+
+def matched_rows(
+    judge: npt.ArrayLike, stand_in: npt.ArrayLike, n: int, *, free: npt.ArrayLike | None = None, seed: int = 0
+) -> list[int]:
+    """Places of `n` rows, in their order, whose Pearson, Spearman and Kendall correlations of both judges are nearest
+    to those of all rows (mean distance), of `TRIES` random subsets.
+
+    judge: the scores whose agreement is to be estimated. stand_in: another judge's, in place of people's; NaN where one
+    failed, such rows are not taken. free: which rows may be taken; all where not given.
+
+    Raises: OptionError for scores that do not fit, are constant, or are fewer than `n`.
+
+    >>> matched_rows([1, 2, 3, 4, 5], [1, 2, 3, 4, 5], 5)
+    [0, 1, 2, 3, 4]
+    """
+    x, y = vector(judge, "judge", missing=True), vector(stand_in, "stand-in", missing=True)
+    if len(x) != len(y):
+        raise OptionError(f"the judge has {len(x)} scores and its stand-in {len(y)}; give one per row each")
+    scored = ~(np.isnan(x) | np.isnan(y))
+    able = np.flatnonzero(scored if free is None else scored & np.asarray(free, dtype=np.bool_))
+    if not FEWEST <= n <= len(able):
+        raise OptionError(f"n is {n}; take {FEWEST} rows or more, and at most the {len(able)} that both judges scored")
+    whole = _coefficients(x[None, scored], y[None, scored])[0]
+    if np.isnan(whole).all():
+        raise OptionError("the judges' scores are constant: there is no agreement to match")
+    rng, best, least = np.random.default_rng(seed), able[:n], np.inf
+    for _ in range(0, TRIES, AT_ONCE):
+        drawn = rng.permuted(np.tile(able, (AT_ONCE, 1)), axis=1)[:, :n]
+        apart = np.abs(_coefficients(x[drawn], y[drawn]) - whole).mean(axis=1)
+        apart[np.isnan(apart)] = np.inf
+        if apart.min() < least:
+            least, best = float(apart.min()), drawn[int(apart.argmin())]
+    return sorted(best.tolist())
+
+
+def _coefficients(x: Vector, y: Vector) -> Vector:
+    return np.stack([rowwise(x, y, name) for name in MATCHED], axis=1)
