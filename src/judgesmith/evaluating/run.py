@@ -46,21 +46,7 @@ def run(asked: Evaluate) -> int:
         return _spans(asked, how)
     gate = Gate.parse(asked.fail_under) if asked.fail_under else None
     how = how if gate is None else _with_gate(how, gate)
-    if asked.output is not None and asked.output.suffix.lower() not in (".html", ".htm"):
-        raise OptionError(f"-o {asked.output}: the report is HTML; name it .html (numbers go to --json)")
-    check_kind("table", how.table)
-    check_kind("rows", how.rows)
-    wanted = Wanted(
-        human=asked.human,
-        judges=asked.judge,
-        columns=asked.roles(),
-        without_systems=how.without_system,
-        scale=asked.scale,
-        limit=asked.limit,
-        unseen=asked.unseen,
-        orders=asked.orders(),
-    )
-    data = read_judged(asked.sources, wanted)
+    data = read_judged(asked.sources, _wanted(asked, how))
     kinds = set(data.kinds.values()) if data.kinds.keys() == data.human.keys() else set()
     together = len(set(data.documents)) < len(data.rows)
     if how.levels is None and (kinds == {"binary"} or (kinds == {"preference"} and together)):
@@ -122,6 +108,24 @@ def run(asked: Evaluate) -> int:
         if how.figures is not None:
             out.print(f"Wrote {len(drawn)} files of figures to {escape(str(how.figures))}")
     return _leave(gate, reasons)
+
+
+def _wanted(asked: Evaluate, how: EvaluateOptions) -> Wanted:
+    """What is to be read. Raises OptionError for files that would be written in no known form."""
+    if asked.output is not None and asked.output.suffix.lower() not in (".html", ".htm"):
+        raise OptionError(f"-o {asked.output}: the report is HTML; name it .html (numbers go to --json)")
+    check_kind("table", how.table)
+    check_kind("rows", how.rows)
+    return Wanted(
+        human=asked.human,
+        judges=asked.judge,
+        columns=asked.roles(),
+        without_systems=how.without_system,
+        scale=asked.scale,
+        limit=asked.limit,
+        unseen=asked.unseen,
+        orders=asked.orders(),
+    )
 
 
 @dataclass(frozen=True)
