@@ -22,7 +22,7 @@ from judgesmith.datasets.benchmarks.catalog import list_benchmarks, resolve
 from judgesmith.datasets.loading import iter_rows
 from judgesmith.errors import JudgesmithError
 from judgesmith.experiments.studies.saving import save
-from judgesmith.programs.prompting.suspicion import FLAGGED, LOOKED_INTO, guarded, suspicion
+from judgesmith.programs.prompting.suspicion import FLAGGED, LOOKED_INTO, guarded, harmless, plain_texts, suspicion
 from judgesmith.signatures.values import Item
 
 DATA = Path(__file__).resolve().parents[1] / "results" / "data"
@@ -44,14 +44,22 @@ def times() -> list[list[Any]]:
     """Milliseconds for detection and blanking of a row, and the most that is wanted."""
     rows: list[list[Any]] = []
     for name, (item, wanted) in ROWS.items():
-        guarded(item, LOOKED_INTO)
-        taken = []
-        for _ in range(200 if wanted < 0.001 else 5):
-            started = time.thread_time()
-            guarded(item, LOOKED_INTO)
-            taken.append(time.thread_time() - started)
-        rows.append([name, 1000 * min(taken), 1000 * wanted])
+        taken = best_of(200 if wanted < 0.001 else 5, lambda item=item: guarded(item, LOOKED_INTO))
+        rows.append([name, 1000 * taken, 1000 * wanted])
+    ten = [plain_texts(ROWS["a row of 150 words"][0]) or ""] * 10
+    rows.append(["a row of 150 words, of ten that come together", 100 * best_of(200, lambda: harmless(ten)), 0.1])
     return rows
+
+
+def best_of(times: int, look: Callable[[], Any]) -> float:
+    """The least seconds of the processor that a call takes, after one that is not counted."""
+    look()
+    taken = []
+    for _ in range(times):
+        started = time.thread_time()
+        look()
+        taken.append(time.thread_time() - started)
+    return min(taken)
 
 
 def read(path: Path) -> list[dict[str, str]]:

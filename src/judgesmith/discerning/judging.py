@@ -16,7 +16,8 @@ from ..programs.capabilities import set_brief
 from ..programs.judge import Judge
 from ..programs.models.lm import Connection
 from ..programs.registry import methods
-from ..running.limits import SAMPLED, Estimate, Limits, estimate
+from ..running.estimates import SAMPLED, Estimate, estimate
+from ..running.limits import Limits
 from ..running.opening import open_judge, open_model
 from ..signatures.values import Item, Scale
 from .options import DiscernOptions

@@ -15,7 +15,8 @@ from ..programs.aspects import OVERALL as GENERAL
 from ..programs.judge import Judge
 from ..programs.models.lm import Connection
 from ..running.console import Watch, duration, err
-from ..running.limits import SAMPLED, Estimate, Limits, estimate
+from ..running.estimates import SAMPLED, Estimate, estimate
+from ..running.limits import Limits
 from ..running.opening import open_judge, quiet
 from ..running.plain import clean
 from ..scoring.scoring import ScoreSummary

@@ -26,8 +26,9 @@ from ..programs.judge import Judge
 from ..programs.models import engine
 from ..programs.models.lm import Connection, Meter
 from ..running.console import Watch
+from ..running.estimates import SAMPLED, Estimate, estimate
 from ..running.journal import Journal, alone, read_journal, replacing
-from ..running.limits import SAMPLED, Estimate, Limits, estimate
+from ..running.limits import Limits
 from ..running.plain import finite
 from ..signatures.values import Item, Verdict
 from .tables import write_table

@@ -297,7 +297,7 @@ import judgesmith as js
 from judgesmith.programs.models.lm import Connection, language_model
 
 lm = language_model("openai/m", connection=Connection(api_base=sys.argv[1], cache=False, timeout=20, attempts=1))
-judge = js.DirectScorer("fluency", lm=lm)
+judge = js.Judge(js.DirectScorer("fluency"), lm=lm)
 
 
 def judged(rows):

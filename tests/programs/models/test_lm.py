@@ -566,9 +566,10 @@ def test_rows_do_not_pile_up_in_dspys_trace(serve: MakeServer) -> None:
 SCORING = """
 import sys
 from judgesmith.programs.active_critic.critic import ActiveCritic
+from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.lm import Connection, language_model
 lm = language_model("openai/m", connection=Connection(api_base=sys.argv[1], api_key="k"))
-judge = ActiveCritic("vanilla", explain="none", reading="said", lm=lm)
+judge = Judge(ActiveCritic("vanilla", explain="none", reading="said"), lm=lm)
 rows = [{"source": "s", "output": f"output {n}"} for n in range(6)]
 print([v.score for v in judge.score_many(rows)], lm.meter.usage.calls, lm.meter.usage.cached)
 """

@@ -1,0 +1,85 @@
+"""An estimate of what a run over rows would take."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ..programs.capabilities import passes_of
+from ..programs.judge import Judge
+from ..programs.models.lm import Connection, price
+from ..programs.models.transport import Reply
+from ..signatures.values import Item, Passes
+from .opening import expected_seconds
+
+#: Rows whose prompts an estimate is made from.
+SAMPLED = 50
+#: As in the plan of compiling: characters and answer tokens.
+CHARACTERS_A_TOKEN, ANSWER_TOKENS = 3.5, 45
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What judging would take: calls at most, and about how many tokens, dollars (None: price unknown) and seconds; and
+    passes of a model that reads the rows beside the calls, with their tokens, which cost time alone."""
+
+    rows: int
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+    seconds: float
+    passes: int = 0
+    read_tokens: int = 0
+
+    def __add__(self, other: Estimate) -> Estimate:
+        costs = (self.cost, other.cost)
+        return Estimate(
+            self.rows + other.rows,
+            self.calls + other.calls,
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            None if None in costs else math.fsum(cost or 0.0 for cost in costs),
+            self.seconds + other.seconds,
+            self.passes + other.passes,
+            self.read_tokens + other.read_tokens,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"dry_run": True} | asdict(self) | {"seconds": round(self.seconds)}
+
+    def __str__(self) -> str:
+        from .console import duration
+
+        cost = "price unknown" if self.cost is None else f"about ${self.cost:.2f}"
+        read = f"; {self.passes:,} passes of about {self.read_tokens:,} tokens read the rows" if self.passes else ""
+        return (
+            f"{self.rows:,} rows to judge: at most {self.calls:,} calls, about {self.prompt_tokens:,} + "
+            f"{self.completion_tokens:,} tokens, {cost}, about {duration(self.seconds)}{read}. Nothing was spent."
+        )
+
+
+def estimate(judge: Judge, model: str | None, rows: int, sample: Sequence[Item], where: Connection | None) -> Estimate:
+    """What `rows` rows would take, judged by some of them. Calls no model."""
+    calls = judge.method.cost().calls_per_row + judge.explains
+    tokens = round(sum(_prompt_tokens(judge, item) for item in sample) / len(sample)) if sample else 0
+    prompt, completion = rows * calls * tokens, rows * calls * ANSWER_TOKENS
+    cost = None if model is None else price(model, Reply("", None, prompt, completion))
+    seconds, each = expected_seconds(rows * calls, model, where), rows / max(1, len(sample))
+    read = sum((passes_of(judge.method, item) for item in sample), Passes())
+    passes, read_tokens = round(each * read.count), round(each * read.tokens)
+    return Estimate(rows, rows * calls, prompt, completion, cost, seconds, passes, read_tokens)
+
+
+def _prompt_tokens(judge: Judge, item: Item) -> float:
+    """Of one call, about."""
+    try:
+        sent = list(judge.previews(item).values())
+    except NotImplementedError:  # a method that has no prompt of its own
+        sent = []
+    texts = [sum(len(message["content"]) for message in messages) for messages in sent]
+    if not texts:
+        texts = [len(item.source) + len(item.output) + len(item.context or "") + len(item.reference or "") + 900]
+    return sum(texts) / len(texts) / CHARACTERS_A_TOKEN
