@@ -15,6 +15,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ def times() -> list[list[Any]]:
     """Milliseconds for detection and blanking of a row, and the most that is wanted."""
     rows: list[list[Any]] = []
     for name, (item, wanted) in ROWS.items():
-        taken = best_of(200 if wanted < 0.001 else 5, lambda item=item: guarded(item, LOOKED_INTO))
+        taken = best_of(200 if wanted < 0.001 else 5, partial(guarded, item, LOOKED_INTO))
         rows.append([name, 1000 * taken, 1000 * wanted])
     ten = [plain_texts(ROWS["a row of 150 words"][0]) or ""] * 10
     rows.append(["a row of 150 words, of ten that come together", 100 * best_of(200, lambda: harmless(ten)), 0.1])
