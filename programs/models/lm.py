@@ -145,7 +145,7 @@ class _Usual:
     all calls at most: where a whole server is slow, more requests would make it slower.
     """
 
-    TIMES, LEAST, FEW, AGAIN = 3.0, 0.4, 5, 0.05
+    TIMES, LEAST, FEW, AGAIN = 3.0, 0.25, 5, 0.05
 
     def __init__(self) -> None:
         self._seconds: deque[float] = deque(maxlen=64)
