@@ -11,6 +11,9 @@ from ..cli.commands import Command, Config, Json, Model, Rows, Scaled, argument,
 if TYPE_CHECKING:
     from ..running.settings import Catalogue
 
+#: Options that say nothing of error spans.
+BESIDE_SPANS = ("human", "judge", "level", "coefficient", "output", "lm", "limit", "unseen")
+
 
 class Evaluate(Command, Config, Model, Rows, Scaled, Json):
     """How far do judges agree with people?
@@ -96,6 +99,33 @@ class Evaluate(Command, Config, Model, Rows, Scaled, Json):
         return Catalogue(owners, "evaluate", more="; see `judgesmith list options evaluate`")
 
     def run(self) -> int:
+        from ..errors import OptionError
+        from ..parts import read_options
+        from ..running.settings import ReachOptions
+        from .options import EvaluateOptions
+        from .request import EvaluateRequest
         from .run import run
 
-        return run(self)
+        if self.spans is not None and (wrong := next((name for name in BESIDE_SPANS if getattr(self, name)), None)):
+            raise OptionError(f"--{wrong.replace('_', '-')} does nothing with --spans")
+        everyday = {"levels": self.level, "coefficients": self.coefficient}
+        options = self.more("run") | {name: value for name, value in everyday.items() if value}
+        request = EvaluateRequest(
+            sources=self.sources,
+            options=read_options(EvaluateOptions, options, "evaluate"),
+            human=self.human,
+            judges=self.judge,
+            columns=self.roles(),
+            orders=self.orders(),
+            scale=self.scale,
+            limit=self.limit,
+            unseen=self.unseen,
+            spans=self.spans,
+            output=self.output,
+            fail_under=self.fail_under,
+            lm=self.lm,
+            api_base=self.api_base,
+            reach=ReachOptions(**self.more("lm")),
+            as_json=self.as_json,
+        )
+        return run(request)

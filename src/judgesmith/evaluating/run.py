@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.markup import escape
 
 from ..agreement.meta.evaluation import MetaEvaluation, meta_evaluate
 from ..agreement.meta.inputs import COEFFICIENTS, DECIDED
 from ..errors import OptionError
-from ..parts import read_options
 from ..running.console import err, out, print_json, wide
 from ..running.opening import connection_of, write_output
 from ..running.plain import clean, finite
-from ..running.settings import ReachOptions
 from ..tables import Table
 from .decided import Decided, decisions
 from .export import agreement_table, check_kind, row_table
@@ -27,42 +25,38 @@ from .options import EvaluateOptions
 from .page import render, write_figures
 from .raters import persons, replacements, warnings, within_raters
 from .raters import tables as rater_tables
+from .request import EvaluateRequest
 from .slices import Slice, slices
 from .slices import tables as slice_tables
 from .sources import Judged
 from .spans import evaluate_spans
 from .tables import agreement_markdown, show
 
-if TYPE_CHECKING:
-    from .command import Evaluate
 
-
-def run(asked: Evaluate) -> int:
-    """The exit code: 1 where the gate fails."""
-    everyday = {"levels": asked.level, "coefficients": asked.coefficient}
-    chosen = asked.more("run") | {name: value for name, value in everyday.items() if value}
-    how = read_options(EvaluateOptions, chosen, "evaluate")
-    if asked.spans is not None:
-        return _spans(asked, how)
-    gate = Gate.parse(asked.fail_under) if asked.fail_under else None
+def run(request: EvaluateRequest) -> int:
+    """Return the exit code: 1 where the gate fails."""
+    how = request.options
+    if request.spans is not None:
+        return _spans(request, how)
+    gate = Gate.parse(request.fail_under) if request.fail_under else None
     how = how if gate is None else _with_gate(how, gate)
-    data = read_judged(asked.sources, _wanted(asked, how))
+    data = read_judged(request.sources, _wanted(request, how))
     kinds = set(data.kinds.values()) if data.kinds.keys() == data.human.keys() else set()
     together = len(set(data.documents)) < len(data.rows)
     if how.levels is None and (kinds == {"binary"} or (kinds == {"preference"} and together)):
         # Pass and fail are not ordered within documents, and preferences not between them.
         how = how.model_copy(update={"levels": ("pooled" if kinds == {"binary"} else "sample",)})
-    where = connection_of(ReachOptions(**asked.more("lm")), asked.api_base)
+    where = connection_of(request.reach, request.api_base)
     if how.dry_run:
-        planned = plan_live(data, asked.lm, where)
-        print_json(planned.to_dict()) if asked.as_json else out.print(str(planned), markup=False, soft_wrap=True)
+        planned = plan_live(data, request.lm, where)
+        print_json(planned.to_dict()) if request.as_json else out.print(str(planned), markup=False, soft_wrap=True)
         return 0
     live: list[LiveRun] = []
     if data.live:
         # People as their own judge: what cannot be evaluated is refused before a call is paid for.
         free = how.model_copy(update={"rounds": 0})
         meta_evaluate({"people": data.human}, data.human, documents=data.documents, systems=data.systems, options=free)
-        live = judge_live(data, asked.lm, where, limits=how.limits(), quietly=asked.as_json)
+        live = judge_live(data, request.lm, where, limits=how.limits(), quietly=request.as_json)
     result = meta_evaluate(
         data.judges,
         data.human,
@@ -83,7 +77,7 @@ def run(asked: Evaluate) -> int:
     notes = [*data.notes, *result.notes, *(note for one in decided for note in one.note()), *warnings(people)]
     beside = Beside(slices(data, how.slices, how), replacements(data, people, how.epsilon), within_raters(data, people))
     made = {
-        asked.output: lambda: render(data, result, notes, decided, beside.tables()),
+        request.output: lambda: render(data, result, notes, decided, beside.tables()),
         how.markdown: lambda: agreement_markdown(result, None if gate is None else gate.text, reasons),
         how.table: lambda: agreement_table(result, how.table or Path()),
         how.rows: lambda: row_table(data, how.rows or Path()),
@@ -92,7 +86,7 @@ def run(asked: Evaluate) -> int:
     for path in written:
         write_output(path, made[path]())
     drawn = write_figures(how.figures, data, result) if how.figures is not None else []
-    if asked.as_json:
+    if request.as_json:
         print_json(
             result.to_dict()
             | {"notes": notes, "origin": data.origin, "rows": len(data.rows), "gate": _passed(gate, reasons)}
@@ -110,21 +104,21 @@ def run(asked: Evaluate) -> int:
     return _leave(gate, reasons)
 
 
-def _wanted(asked: Evaluate, how: EvaluateOptions) -> Wanted:
+def _wanted(request: EvaluateRequest, how: EvaluateOptions) -> Wanted:
     """What is to be read. Raises OptionError for files that would be written in no known form."""
-    if asked.output is not None and asked.output.suffix.lower() not in (".html", ".htm"):
-        raise OptionError(f"-o {asked.output}: the report is HTML; name it .html (numbers go to --json)")
+    if request.output is not None and request.output.suffix.lower() not in (".html", ".htm"):
+        raise OptionError(f"-o {request.output}: the report is HTML; name it .html (numbers go to --json)")
     check_kind("table", how.table)
     check_kind("rows", how.rows)
     return Wanted(
-        human=asked.human,
-        judges=asked.judge,
-        columns=asked.roles(),
+        human=request.human,
+        judges=request.judges,
+        columns=request.columns,
         without_systems=how.without_system,
-        scale=asked.scale,
-        limit=asked.limit,
-        unseen=asked.unseen,
-        orders=asked.orders(),
+        scale=request.scale,
+        limit=request.limit,
+        unseen=request.unseen,
+        orders=request.orders,
     )
 
 
@@ -151,18 +145,15 @@ class Beside:
             printer.print(about, markup=False, style="dim")
 
 
-def _spans(asked: Evaluate, how: EvaluateOptions) -> int:
-    unused = ("human", "judge", "level", "coefficient", "output", "lm", "limit", "unseen")
-    if wrong := next((name for name in unused if getattr(asked, name)), None):
-        raise OptionError(f"--{wrong.replace('_', '-')} does nothing with --spans")
-    if len(asked.sources) != 1:
+def _spans(request: EvaluateRequest, how: EvaluateOptions) -> int:
+    if len(request.sources) != 1:
         raise OptionError("--spans compares one scored file with TRUTH; name one file")
     report = evaluate_spans(
-        asked.sources[0], str(asked.spans), rounds=how.rounds, confidence=how.confidence, seed=how.seed
+        request.sources[0], str(request.spans), rounds=how.rounds, confidence=how.confidence, seed=how.seed
     )
-    gate = Gate.parse(asked.fail_under) if asked.fail_under else None
+    gate = Gate.parse(request.fail_under) if request.fail_under else None
     reasons = report.gated(gate, how.min_coverage) if gate is not None else []
-    if asked.as_json:
+    if request.as_json:
         print_json(report.to_dict() | {"gate": _passed(gate, reasons)})
     else:
         report.show()
