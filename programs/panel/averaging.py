@@ -1,7 +1,7 @@
-"""How the scores of a panel's members become one: each is standardised, and they are averaged with equal weights, but
-for a jury of several models, whose weights are drawn away from equality as far as labels say so.
+"""How the scores of a panel's members become one: each is standardised, and they are averaged with weights that labels
+draw away from equality, hardly for prompts of one model, and as far as they say so for a jury of several models.
 
-Measured in `experiments/results/replay.md`: equal weights are level with the best prompt in hindsight.
+Measured in `experiments/results/replay.md`.
 """
 
 from __future__ import annotations
@@ -24,9 +24,11 @@ ALIKE, FEWEST_ROWS = 0.9, 20
 PRIOR_ROWS = 15
 #: The least spread that is divided by, in percent.
 LEAST_SPREAD = 1.0
-#: How far a jury's weights may lie from equality (their variance, times the number of members), how much of the
-#: labels is noise, and what share of the rest the mean of all explains: each is weighed by its evidence.
-DEPARTURES, NOISES, SLOPES = (0.02, 0.1, 0.5, 2.0), (0.3, 0.5, 0.7, 0.9), (0.2, 0.5, 0.8)
+#: How far weights may lie from equality (their variance, times the number of members): for prompts of one model, which
+#: differ little, and for models, which may differ much. Several values are weighed by their evidence.
+OF_PROMPTS, OF_MODELS = (0.02,), (0.02, 0.1, 0.5, 2.0)
+#: How much of the labels is noise, and how steeply human ratings rise with the mean of all; weighed in the same way.
+NOISES, SLOPES = (0.3, 0.5, 0.7, 0.9), (0.2, 0.5, 0.8)
 
 
 class Standing(Options):
@@ -83,7 +85,7 @@ def standardised(percents: Matrix, standings: Sequence[Standing]) -> Matrix:
     return made
 
 
-def jury_weights(members: Matrix, human: Vector, departures: Sequence[float] = DEPARTURES) -> Vector:
+def weights_by_labels(members: Matrix, human: Vector, departures: Sequence[float]) -> Vector:
     """Weights of standardised members, shape (rows, members), that are equal as far as human scores do not say
     otherwise: a ridge whose penalty is on departures from equality alone, over several strengths by their evidence.
     departures: these strengths.

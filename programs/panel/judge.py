@@ -28,9 +28,21 @@ from ..openlgauge.annotation import Focus, error_list
 from ..prompting.predict import Answer, JudgePredict
 from ..refining import Matrix, Refinement, Refiner, TrainingRows, score_matrix
 from ..registry import methods
-from .averaging import Standing, averaged, correlation, different, jury_weights, standardised, standings_of
+from .averaging import (
+    OF_MODELS,
+    OF_PROMPTS,
+    Standing,
+    averaged,
+    correlation,
+    different,
+    standardised,
+    standings_of,
+    weights_by_labels,
+)
 from .forms import FORMS, FormName, Member
 
+#: Weights that lie nearer to equality are not worth a word.
+TOLD = 0.1
 #: Forms of a panel of one model, where none are asked for, and of a jury of several.
 MEMBERS, IN_JURY = 3, 1
 
@@ -54,8 +66,9 @@ class Panel(OneAspect):
     """A panel of members that ask for the same judgement in different forms, averaged. Options: `judgesmith list
     methods panel`.
 
-    Compiling standardises the members and leaves out those that say what another one says; a jury of several models is
-    weighed by the labels, from equality on. A member that fails is left out of its row, with a note.
+    Compiling standardises the members, leaves out those that say what another one says, and draws their weights from
+    equality as far as labels say so: hardly for forms, further for models. A member that fails is left out of its row,
+    with a note.
 
     >>> Panel("fluency", members=2).asked_members()
     ('criteria', 'percent')
@@ -252,17 +265,16 @@ class Panel(OneAspect):
         return [self._settle_members]
 
     def _settle_members(self, rows: TrainingRows) -> Refinement:
-        """Leave out members that say what another one says, standardise the others, and weigh a jury."""
+        """Leave out members that say what another one says, standardise and weigh the others."""
         names = self.asked_members()
         opinions = [verdict.opinions for verdict in rows.verdicts]
         percents = _percents(opinions, names)
         kept = different(percents)
         found = standings_of(percents[:, kept])
-        weights = np.ones(len(kept))
-        if len({self._parts(names[place])[1] for place in kept}) > 1:
-            usable = np.isfinite(percents[:, kept]).any(axis=1)
-            members = standardised(percents[:, kept], found)
-            weights = jury_weights(members[usable], np.asarray(rows.human)[usable])
+        several = len({self._parts(names[place])[1] for place in kept}) > 1
+        usable = np.isfinite(percents[:, kept]).any(axis=1)
+        members, human = standardised(percents[usable][:, kept], found), np.asarray(rows.human)[usable]
+        weights = weights_by_labels(members, human, OF_MODELS if several else OF_PROMPTS)
         self.standings = {
             names[place]: one.model_copy(update={"weight": round(float(weight), 6)})
             for place, one, weight in zip(kept, found, weights, strict=True)
@@ -334,7 +346,7 @@ def _in_words(
 ) -> str:
     """The outcome for the members, for the report."""
     parts_ = [f"the mean of {len(kept)} standardised member{'s'[: len(kept) != 1]} judges"]
-    if not np.allclose(weights, 1.0):
+    if not np.allclose(weights, 1.0, atol=TOLD):
         shares = zip(kept, (weights / weights.sum()).tolist(), strict=True)
         parts_.append("weighed by the labels: " + ", ".join(f"{names[place]} {share:.2f}" for place, share in shares))
     for place in sorted(set(range(len(names))) - set(kept)):

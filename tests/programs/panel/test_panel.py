@@ -17,7 +17,15 @@ from judgesmith.errors import ArtifactError, OptionError
 from judgesmith.programs.artifact import to_dict
 from judgesmith.programs.loading import load
 from judgesmith.programs.models.transport import Reply, Request, Unanswered
-from judgesmith.programs.panel.averaging import Standing, averaged, different, jury_weights, standings_of
+from judgesmith.programs.panel.averaging import (
+    OF_MODELS,
+    OF_PROMPTS,
+    Standing,
+    averaged,
+    different,
+    standings_of,
+    weights_by_labels,
+)
 from judgesmith.programs.panel.forms import FORMS, LABELS, QuestionsLayout, WordsLayout
 from judgesmith.programs.panel.judge import Panel
 from judgesmith.testing.scripted import MakeScripted
@@ -223,14 +231,17 @@ def test_a_member_with_little_spread_counts_as_much_as_one_with_much() -> None:
     assert np.corrcoef(fair, people)[0, 1] > np.corrcoef(plain, people)[0, 1] + 0.05
 
 
-def test_a_jurys_weights_are_equal_where_nothing_says_otherwise() -> None:
+def test_weights_are_equal_where_nothing_says_otherwise_and_those_of_prompts_move_little() -> None:
     rng = np.random.default_rng(1)
     people = rng.normal(size=40)
     alike = people[:, None] + rng.normal(size=(40, 3))
-    assert np.abs(jury_weights(alike, people) - 1).max() < 0.6
+    assert np.abs(weights_by_labels(alike, people, OF_MODELS) - 1).max() < 0.6
+    assert np.abs(weights_by_labels(alike, people, OF_PROMPTS) - 1).max() < 0.3
     unlike = people[:, None] + np.array([0.3, 3.0, 3.0]) * rng.normal(size=(40, 3))
-    assert jury_weights(unlike / unlike.std(axis=0), people).argmax() == 0
-    np.testing.assert_array_equal(jury_weights(alike, np.zeros(40)), 1)
+    unlike /= unlike.std(axis=0)
+    models, prompts = (weights_by_labels(unlike, people, much) for much in (OF_MODELS, OF_PROMPTS))
+    assert models.argmax() == prompts.argmax() == 0 and models[0] > prompts[0] > 1
+    np.testing.assert_array_equal(weights_by_labels(alike, np.zeros(40), OF_MODELS), 1)
 
 
 def test_alike_is_told_by_enough_rows_only() -> None:

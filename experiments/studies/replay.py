@@ -1,0 +1,400 @@
+"""What choosing among prompts by labels gains, and what averaging them gains, replayed from recorded answers.
+
+Every candidate is a recorded prompt of one model (or one of several models). As in `compile`, candidates are compared
+on labelled rows, one is chosen or all are averaged, and the outcome is measured on rows of other documents. No model is
+called.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import dspy
+import numpy as np
+import scipy
+from pydantic import Field
+
+from ...agreement.correlation import impute, rowwise
+from ...agreement.objectives import Closeness, Q, Rows
+from ...datasets.loading import read_labels
+from ...datasets.records import Labels
+from ...errors import LabelsError
+from ...optimizers.examples import clearly, difference, examples_of
+from ...optimizers.search.selection import Contest
+from ...parts import Options, read_options
+from ...programs.panel.averaging import (
+    OF_MODELS,
+    OF_PROMPTS,
+    Matrix,
+    Standing,
+    Vector,
+    averaged,
+    standardised,
+    standings_of,
+    weights_by_labels,
+)
+from ...programs.progress import Progress
+from ...programs.readings.bindings.columns import Column
+from ...running.settings import read_yaml
+from .experience import located
+
+#: Numbers of labels.
+SIZES = (20, 40, 80, 160, 300)
+#: Rows of other documents that an outcome is measured on at most; draws in which a candidate has to win clearly.
+MOST_HELD_OUT, SURE_DRAWS, SURE, ROUNDS = 200, 10, 0.7, 300
+Kind = Literal["panel", "jury"]
+
+
+class ReplaySet(Options):
+    """A set of labels with recorded answers. panels: prompts by model. juries: members of several models. column,
+    juror: how their columns are called. by: what is kept whole. contrast: it is of another kind than the others, which
+    are summed up without it, too."""
+
+    labels: str
+    family: str
+    aspects: tuple[str, ...]
+    metrics: str = ""
+    without: tuple[str, ...] = ()
+    by: Literal["group", "document"] = "group"
+    contrast: bool = False
+    panels: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    column: str = "{model}.{prompt}"
+    juries: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    juror: str = "{member}"
+
+
+class ReplaySets(Options):
+    """The file of a study."""
+
+    sets: tuple[ReplaySet, ...] = Field(min_length=1)
+
+
+@dataclass(frozen=True)
+class Task:
+    """Rows with the recorded percents of candidates, shape (rows, candidates)."""
+
+    kind: Kind
+    family: str
+    model: str
+    aspect: str
+    percents: Matrix
+    rows: Rows
+    examples: Sequence[dspy.Example]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Held-out Q by number of labels and rule, as the mean over draws."""
+
+    kind: Kind
+    family: str
+    model: str
+    aspect: str
+    candidates: int
+    rows: int
+    draws: int
+    means: Mapping[tuple[int, str], float]
+
+    @property
+    def cluster(self) -> str:
+        """Tasks that share a model and a set."""
+        return f"{self.family}, {self.model}"
+
+    def mean(self, labels: int, rule: str) -> float:
+        """NaN where the task has too few rows for this number of labels."""
+        return self.means.get((labels, rule), math.nan)
+
+
+# What is replayed -----------------------------------------------------------------------------------------------------
+
+
+def read_sets(path: Path | None) -> tuple[ReplaySet, ...]:
+    """The sets of a file, by default the recorded public ones. Raises OptionError."""
+    path = path or Path(__file__).with_name("replay.yaml")
+    return read_options(ReplaySets, read_yaml(path, "the file of sets"), path.name).sets
+
+
+def tasks_of(spec: ReplaySet, config: Path | None) -> Iterator[Task]:
+    """Every panel and jury of a set, for each of its aspects. Raises LabelsError, OptionError."""
+    file = located(spec.labels, config)
+    metrics = _metrics(located(spec.metrics, config)) if spec.metrics else {}
+    for aspect in spec.aspects:
+        labels = read_labels(file, aspect=aspect)
+        labels = labels.subset(i for i, row in enumerate(labels.rows) if row.system not in spec.without)
+        recorded = [_recorded(row.columns, metrics.get(row.id, {})) for row in labels.rows]
+        for model, prompts in spec.panels.items():
+            names = [_name(spec.column, model=model, prompt=prompt, aspect=aspect) for prompt in prompts]
+            yield _task("panel", spec, model, aspect, labels, recorded, names)
+        for title, members in spec.juries.items():
+            names = [_name(spec.juror, member=member, aspect=aspect) for member in members]
+            yield _task("jury", spec, f"{len(names)} of several models, {title}", aspect, labels, recorded, names)
+
+
+def _name(form: str, **parts: str) -> str:
+    return ".".join(part for part in form.format(**parts).split(".") if part)
+
+
+def _metrics(file: Path) -> dict[str, Mapping[str, Any]]:
+    lines = map(json.loads, file.read_text(encoding="utf-8").splitlines())
+    return {line["id"]: line["metrics"] for line in lines}
+
+
+def _recorded(columns: Mapping[str, Any], metrics: Mapping[str, Any]) -> dict[str, Any]:
+    judges = columns.get("judges")
+    return {**metrics, **(judges if isinstance(judges, Mapping) else {})}
+
+
+def _task(
+    kind: Kind,
+    spec: ReplaySet,
+    model: str,
+    aspect: str,
+    labels: Labels,
+    recorded: Sequence[Mapping[str, Any]],
+    names: Sequence[str],
+) -> Task:
+    """The rows that every candidate was recorded for, but for single failures."""
+    values = np.array([[_number(row.get(name)) for name in names] for row in recorded])
+    present = np.isfinite(values).sum(axis=1) * 2 > len(names)
+    if not present.any():
+        raise LabelsError(f"{spec.labels}: nothing was recorded as {names[0]}")
+    kept = labels.subset(np.flatnonzero(present).tolist())
+    columns = [Column(name).known(column.tolist()) for name, column in zip(names, values[present].T, strict=True)]
+    percents = np.stack(
+        [
+            (column - of.worst) * 100 / (of.best - of.worst)
+            for of, column in zip(columns, values[present].T, strict=True)
+        ],
+        axis=1,
+    )
+    examples = examples_of(kept)
+    documents = [row.doc_id for row in kept.rows]
+    groups = documents if spec.by == "document" else list(kept.groups)
+    for example, group in zip(examples, groups, strict=True):
+        example["group"] = group
+    rows = Rows(np.array([example.score for example in examples]), documents, groups)
+    return Task(kind, spec.family, model, aspect, percents, rows, examples)
+
+
+def _number(value: Any) -> float:
+    return math.nan if value is None else float(value)
+
+
+# Rules ----------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One split of a task: an order of rows to label, and held-out rows of other documents."""
+
+    order: Sequence[int]
+    heldout: Sequence[int]
+    rng: np.random.Generator
+
+
+def draw_of(task: Task, number: int) -> Draw:
+    """Half of the groups are held out, and rows of the others are labelled in a random order."""
+    rng = np.random.default_rng([number, 53])
+    names = sorted(set(task.rows.groups))
+    out = {names[place] for place in rng.permutation(len(names))[: len(names) // 2].tolist()}
+    places = rng.permutation(len(task.rows.groups)).tolist()
+    inside = [place for place in places if task.rows.groups[place] not in out]
+    heldout = [place for place in places if task.rows.groups[place] in out]
+    return Draw(inside, heldout[:MOST_HELD_OUT], rng)
+
+
+def agreements(percents: Matrix, human: Vector) -> Matrix:
+    """Pearson, Spearman and Kendall of each column with people, shape (3, columns), as `CorrelationSum` has them: a
+    failed row is imputed, and an undefined part is 0."""
+    columns = np.stack([impute(column) for column in percents.T])
+    people = np.broadcast_to(human, columns.shape)
+    parts = [rowwise(columns, people, name) for name in ("pearson", "spearman", "kendall")]
+    return np.nan_to_num(np.stack(parts))
+
+
+def q_of(task: Task, percents: Matrix, places: Sequence[int]) -> list[float]:
+    """Q of each column on some rows."""
+    made: list[float] = agreements(percents, task.rows.human[places]).sum(axis=0).tolist()
+    return made
+
+
+def _rows(task: Task, at: Any) -> Rows:
+    documents, groups = task.rows.documents, task.rows.groups
+    return Rows(task.rows.human[at], [documents[i] for i in at], [groups[i] for i in at])
+
+
+def play(
+    task: Task, draws: int, sizes: Sequence[int] = SIZES, progress: Callable[[str], None] | None = None
+) -> Outcome:
+    """Every rule on a task, by numbers of labels. progress: called after every draw."""
+    reached: dict[tuple[int, str], list[float]] = defaultdict(list)
+    for number in range(draws):
+        draw = draw_of(task, number)
+        alone = q_of(task, task.percents[draw.heldout], draw.heldout)
+        few = _unfitted(task, draw)
+        for size in sizes:
+            if size > len(draw.order):
+                continue
+            labelled = draw.order[:size]
+            found = _chosen(task, labelled, alone, sure=number < SURE_DRAWS) | few
+            found |= _averages(task, labelled, draw.heldout)
+            for rule, value in found.items():
+                reached[size, rule].append(value)
+        if progress is not None:
+            progress("")
+    means = {key: float(np.mean(values)) for key, values in reached.items()}
+    shape = task.percents.shape
+    return Outcome(task.kind, task.family, task.model, task.aspect, shape[1], shape[0], draws, means)
+
+
+def _chosen(task: Task, labelled: Sequence[int], alone: Sequence[float], *, sure: bool) -> dict[str, float]:
+    """Held-out Q of the candidate that each rule of selection takes."""
+    at = np.asarray(labelled)
+    rows, percents = _rows(task, at), task.percents[at]
+    r, rho, tau = agreements(percents, rows.human)
+    close = [Closeness().reached(column, rows).value for column in percents.T]
+    contest = Contest([(0, 0), *([(1, 0)] * (len(alone) - 1))], [True] * len(alone))
+    q = (r + rho + tau).tolist()
+    best = {
+        "Q": contest.chosen(q, None),
+        "Pearson": contest.chosen(r.tolist(), None),
+        "closeness": contest.chosen(close, None),
+    }
+    if sure:
+        examples = [task.examples[i] for i in labelled]
+
+        def beats(one: int, other: int) -> bool:
+            pair = percents[:, one], percents[:, other]
+            return clearly(difference(*pair, examples, objective=Q(), seed=0, rounds=ROUNDS), SURE)
+
+        best["Q, surely"] = contest.chosen(q, beats)
+    found = {f"chosen by {rule}": alone[place] for rule, place in best.items()}
+    ends = {"one at random": float(np.mean(alone)), "the first": alone[0], "the best in hindsight": max(alone)}
+    return found | ends
+
+
+def _unfitted(task: Task, draw: Draw) -> dict[str, float]:
+    """What does not depend on the number of labels: percents as they are, and panels of a few candidates at random."""
+    made = {"mean of all, percents as they are": _plain_mean(task.percents[draw.heldout])}
+    for count in (2, 3):
+        if count < task.percents.shape[1]:
+            some = draw.rng.permutation(task.percents.shape[1])[:count]
+            percents = task.percents[:, some]
+            made[f"mean of {count} at random"] = averaged(percents[draw.heldout], standings_of(percents[draw.order]))
+    return _by_rule(task, made, draw.heldout)
+
+
+def _averages(task: Task, labelled: Sequence[int], heldout: Sequence[int]) -> dict[str, float]:
+    """Panels of all candidates."""
+    known, rest = task.percents[labelled], task.percents[heldout]
+    standings, human = standings_of(known), task.rows.human[labelled]
+    z = standardised(known, standings)
+    weights = {
+        "mean of all": np.ones(known.shape[1]),
+        "all, weighed by labels": weights_by_labels(z, human, OF_MODELS),
+        "all, weighed a little": weights_by_labels(z, human, OF_PROMPTS),
+    }
+    made = {}
+    for rule, shares in weights.items():
+        weighed = [_weighed(one, share) for one, share in zip(standings, shares.tolist(), strict=True)]
+        made[rule] = averaged(rest, weighed)
+    return _by_rule(task, made, heldout)
+
+
+def _by_rule(task: Task, made: Mapping[str, Vector], heldout: Sequence[int]) -> dict[str, float]:
+    """Q of panels, by their names."""
+    return dict(zip(made, q_of(task, np.column_stack(list(made.values())), heldout), strict=True))
+
+
+def _weighed(standing: Standing, share: float) -> Standing:
+    return standing.model_copy(update={"weight": share})
+
+
+def _plain_mean(percents: Matrix) -> Vector:
+    known = np.isfinite(percents)
+    made: Vector = np.where(known, percents, 0.0).sum(axis=1) / known.sum(axis=1)
+    return made
+
+
+# What came out --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """A rule's held-out Q less another's, as a mean of clusters of tasks, with its 95 % interval by Student's t over
+    clusters. NaN where fewer than two clusters have both."""
+
+    value: float
+    low: float
+    high: float
+    clusters: int
+
+
+def gain(outcomes: Sequence[Outcome], labels: int, rule: str, other: str, by: Callable[[Outcome], str]) -> Gain:
+    """What `rule` gains over `other`. by: the cluster of a task."""
+    gains: dict[str, list[float]] = defaultdict(list)
+    for one in outcomes:
+        gained = one.mean(labels, rule) - one.mean(labels, other)
+        if math.isfinite(gained):
+            gains[by(one)].append(gained)
+    means = np.array([np.mean(values) for values in gains.values()])
+    if len(means) < 2:
+        return Gain(float(means.mean()) if len(means) else math.nan, math.nan, math.nan, len(means))
+    half = float(scipy.stats.t.ppf(0.975, len(means) - 1) * means.std(ddof=1) / math.sqrt(len(means)))
+    value = float(means.mean())
+    return Gain(value, value - half, value + half, len(means))
+
+
+def level(outcomes: Sequence[Outcome], labels: int, rule: str, by: Callable[[Outcome], str]) -> float:
+    """A rule's held-out Q, as the mean over clusters of their tasks' means."""
+    values: dict[str, list[float]] = defaultdict(list)
+    for one in outcomes:
+        if math.isfinite(mean := one.mean(labels, rule)):
+            values[by(one)].append(mean)
+    return float(np.mean([np.mean(some) for some in values.values()])) if values else math.nan
+
+
+def rules_of(outcomes: Sequence[Outcome]) -> list[str]:
+    """The rules that were played, in their order."""
+    return list(dict.fromkeys(rule for one in outcomes for _, rule in one.means))
+
+
+def replay(tasks: Sequence[Task], draws: int, progress: Progress, kept: Path | None = None) -> list[Outcome]:
+    """Play every task. kept: a file of outcomes, from which those of an earlier run are taken."""
+    known = _kept(kept, draws)
+    progress.stage("replaying", len(tasks) * draws)
+    outcomes = []
+    for task in tasks:
+        key = f"{task.kind}, {task.family}, {task.model}, {task.aspect}"
+        if key not in known:
+            known[key] = play(task, draws, progress=progress.step)
+            if kept is not None:
+                with kept.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps({"key": key, **_plain(known[key])}) + "\n")
+        outcomes.append(known[key])
+    return outcomes
+
+
+def _plain(outcome: Outcome) -> dict[str, Any]:
+    named = {
+        name: getattr(outcome, name) for name in ("kind", "family", "model", "aspect", "candidates", "rows", "draws")
+    }
+    return {**named, "means": [[size, rule, value] for (size, rule), value in outcome.means.items()]}
+
+
+def _kept(file: Path | None, draws: int) -> dict[str, Outcome]:
+    """Outcomes of as many draws, or more, that a file holds, by their keys."""
+    if file is None or not file.exists():
+        return {}
+    found = {}
+    for line in map(json.loads, file.read_text(encoding="utf-8").splitlines()):
+        key, means = line.pop("key"), {(size, rule): value for size, rule, value in line.pop("means")}
+        if line["draws"] >= draws:
+            found[key] = Outcome(**line, means=means)
+    return found
