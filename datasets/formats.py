@@ -21,6 +21,7 @@ from ..rows import arrow_records, arrow_table
 from .encoding import binary, encoding_of
 from .json_shapes import rows_in
 from .records import is_comment, is_role
+from .results import inspect_log, of_lm_eval, results_in
 from .spreadsheets import SHEETS, sheet_records, unguarded, unique
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ Record: TypeAlias = dict[str, Any]
 
 _FORMATS = {".csv": "csv", ".tsv": "tsv", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 _PACKED = {f"{ending}.gz": kind for ending, kind in _FORMATS.items()}
-_FORMATS |= {".parquet": "parquet", **dict.fromkeys(SHEETS, "sheet")}
+_FORMATS |= {".parquet": "parquet", ".eval": "eval", **dict.fromkeys(SHEETS, "sheet")}
 _SCORED = {"judge_score", "judge_id", "judge"}  # columns of a CSV that `judgesmith score` wrote
 #: Columns of exports that hold objects, which `score` writes into a CSV as JSON.
 _OBJECTS = ({"data", "annotations"}, {"fields", "responses"})
@@ -71,6 +72,8 @@ def open_table(source: Source) -> Table:
     notes: list[str] = []
     if kind == "sheet":
         return Table(path.name, _guarded(path, sheet_records(path, notes)), has_header=True, notes=notes)
+    if kind == "eval":
+        return Table(path.name, _guarded(path, inspect_log(path)))
     if kind == "parquet":
         return Table(path.name, _guarded(path, _parquet_records(path)))
     encoding, found = next(_guarded(path, (encoding_of(one) for one in [path])))
@@ -263,7 +266,7 @@ def _jsonl_records(text: _Text) -> Iterator[Record]:
                 raise _malformed(text.name, number, _reason(error)) from None
         if not isinstance(record, dict):
             raise LabelsError(f"{text.name}, line {number}: a JSON object is needed, not {type(record).__name__}")
-        yield record
+        yield of_lm_eval(record)
 
 
 def _goes_on(line: str) -> bool:
@@ -301,7 +304,7 @@ def _json_records(text: _Text) -> Iterator[Record]:
     except (ValueError, RecursionError) as error:
         raise _malformed(text.name, 1, str(error)) from None
     if isinstance(data, dict):
-        data = rows_in(data, text.name)
+        data = results_in(data) or rows_in(data, text.name)
     elif isinstance(data, list) and data and all(isinstance(row, list) for row in data):
         raise LabelsError(
             f"{text.name}: a list of lists, without names of columns; write a list of objects (pandas: "

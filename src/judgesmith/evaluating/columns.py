@@ -94,6 +94,9 @@ def column_reasons(records: Sequence[Mapping[str, Any]], names: Sequence[str], c
         beside = (parsed(inside(record, parent)) for record in records)
         keys = dict.fromkeys(str(name) for held in beside if isinstance(held, Mapping) for name in held)
         paths += [f"{parent}.{name}" for name in keys if name != key and _words(name) & _REASONS]
+    held = (parsed(inside(record, column)) for record in records)
+    own_keys = dict.fromkeys(str(name) for one in held if isinstance(one, Mapping) for name in one)
+    paths = [f"{column}.{name}" for name in own_keys if _words(name) & _REASONS] or paths
     found = [[as_text(inside(record, path)) for path in paths[:1]] for record in records]
     return [" ".join((texts[0] or "").split()) if texts else "" for texts in found]
 

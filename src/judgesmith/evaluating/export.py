@@ -52,7 +52,7 @@ def agreement_table(result: MetaEvaluation, path: Path) -> str:
 
 
 def row_table(data: Judged, path: Path) -> str:
-    """A line for each row: its id, people's ratings by aspect, and every judge's scores."""
+    """A line for each row: its id, human ratings by aspect, and every judge's scores."""
     columns: dict[str, Sequence[float]] = {
         f"people: {aspect}": values.tolist() for aspect, values in data.human.items()
     }

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..agreement.correlation import Vector
 from ..datasets.orders import check_orders
+from ..datasets.results import JUDGES as RESULTS
 from ..datasets.sheet import Outputs as File
 from ..errors import ArtifactError, LabelsError, OptionError
 from ..optimizers.seen import Seen
@@ -91,12 +92,22 @@ def read_judged(sources: Sequence[str], wanted: Wanted) -> Judged:
     specs = [Spec.parse(text) for text in (*wanted.judges, *(s for s in sources if s.startswith(PREFIX)))]
     named = [name for name in sources if not name.startswith(PREFIX)]
     learnt = _judge_files(specs)
-    files = [_read(name, wanted, roles_for(rows_file(name), wanted.columns, *learnt), learnt) for name in named]
+    files = [
+        _read(
+            name,
+            wanted,
+            roles_for(rows_file(name), wanted.columns, *learnt),
+            learnt,
+            texts_needed=len(named) == 1 or bool(learnt),
+        )
+        for name in named
+    ]
     if not files:
         raise OptionError("name a file with scores, or a benchmark such as bench/summeval")
     files[0] = base = _without(files[0], wanted.without_systems)
     if not base.rows:
         raise LabelsError(f"{base.origin}: there is no row in it")
+    specs = specs or _of_results(files)
     joined = Judged(base.origin, grouped(base.rows))
     read_people(joined, base, wanted.human or _judged_aspects(files, specs), wanted.scale)
     read_raters(joined, base)
@@ -126,12 +137,22 @@ def read_judged(sources: Sequence[str], wanted: Wanted) -> Judged:
     return joined
 
 
-def _read(name: str, wanted: Wanted, roles: Mapping[str, Any], saved: Sequence[Path]) -> File:
+def _of_results(files: Sequence[File]) -> list[Spec]:
+    """The scorers of result files of other tools, where no judge is named."""
+    held = [record[RESULTS] for file in files for record in file.records if isinstance(record.get(RESULTS), Mapping)]
+    return [Spec(name, f"{RESULTS}.{name}") for name in dict.fromkeys(str(name) for one in held for name in one)]
+
+
+def _read(
+    name: str, wanted: Wanted, roles: Mapping[str, Any], saved: Sequence[Path], *, texts_needed: bool = True
+) -> File:
     """A file of scores or ratings. Where only a judge knows which of people's two words is the worse one, its own
     decisions say it."""
 
     def read(orders: Mapping[str, Sequence[str]]) -> File:
-        return with_metrics(read_file(name, roles, wanted.limit, wanted.human, orders=orders))
+        return with_metrics(
+            read_file(name, roles, wanted.limit, wanted.human, texts_needed=texts_needed, orders=orders)
+        )
 
     file = read(wanted.orders)
     faults = {aspect: marks.unknown for aspect, marks in file.columns.marks.items() if marks.fault}

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ..agreement.correlation import Vector, rowwise, vector
 from ..errors import OptionError
 
-#: Subsets that are drawn at random, the best of which is taken; so many are compared at a time.
+#: Subsets that are drawn at random, the best of which is taken, and how many are compared at a time.
 TRIES, AT_ONCE = 2000, 200
 #: The coefficients that a subset is to reproduce.
 MATCHED = ("pearson", "spearman", "kendall")
