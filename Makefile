@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo constraints test test-slow test-all test-ray test-train lint docs tutorials clean
+.PHONY: demo constraints test test-slow test-all test-ray test-train lint docs tutorials bench clean
 
 # Every version is pinned by a file that `make constraints` writes, so that a new release of a tool breaks nobody's first
 # minutes. `make test CONSTRAINTS=` takes the newest of everything.
@@ -67,6 +67,16 @@ docs: $(BIN)/judgesmith
 # Each tutorial in a fresh environment with only what it says to install; pip's cache makes that quick.
 tutorials: $(BIN)/judgesmith
 	$(BIN)/python docs/tutorials.py
+
+# What users would notice to be slower, one line of JSON each, in ten minutes on two idle cores. They are no tests.
+bench: $(BIN)/judgesmith
+	$(BIN)/python -m pip install --quiet $(PINNED) -e '.[serve,ray]'
+	$(BIN)/python experiments/bench/scoring.py --json
+	$(BIN)/python experiments/bench/serve.py --json --requests 1500 --workers 1
+	$(BIN)/python experiments/bench/meta.py --json --rounds 200 --theirs 5
+	$(BIN)/python experiments/bench/racing.py --json --repeats 20
+	$(BIN)/python experiments/bench/long_texts.py --json --words 500,2000,10000
+	$(BIN)/python experiments/bench/ray.py --json --kills 0 --rows 128
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -204,7 +204,7 @@ def test_rows_scored_in_bulk_are_in_no_history_and_callbacks_and_usage_see_them(
     assert (judge.history, lm.dspy.history, GLOBAL_HISTORY) == ([], [], before)
     with dspy.context(callbacks=[heard]), dspy.track_usage() as used:
         list(judge.score_many([{"output": f"p{i}"} for i in range(3)], progress=False))
-    assert heard.tree.count("Judge") == 3
+    assert [name.strip() for name in heard.tree].count("Judge") == 3  # rows are under way together
     assert used.get_total_tokens()["test/model"]["total_tokens"] == 45
 
 

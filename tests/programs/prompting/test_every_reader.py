@@ -149,7 +149,7 @@ def test_thoughts_are_not_read(name: str, mark: str) -> None:
         if "without marks" in mark:
             thoughts = thoughts.replace(f"{opening}\n", opening).replace(f"{closing}\n\n", closing)
         found = read(name, thoughts + answer)
-        assert (found.problem, found.values) == (None, right.values)
+        assert (found.problem, repr(found.values)) == (None, repr(right.values))  # NaN is in some
 
 
 @pytest.mark.parametrize("mark", ALONE)
@@ -157,7 +157,7 @@ def test_thoughts_are_not_read(name: str, mark: str) -> None:
 def test_a_closing_mark_alone_ends_thoughts(name: str, mark: str) -> None:
     _, answer, draft = made(name)
     found = read(name, f"{draft}\nNo, a lazy draft.\n{MARKS[mark][1]}\n{answer}")
-    assert (found.problem, found.values) == (None, read(name, answer).values)
+    assert (found.problem, repr(found.values)) == (None, repr(read(name, answer).values))
 
 
 @pytest.mark.parametrize("mark", MARKS)
@@ -176,7 +176,7 @@ def test_thoughts_that_never_end_are_no_answer(name: str, mark: str) -> None:
 )
 def test_the_tokens_that_end_a_turn_are_no_part_of_it(name: str, last: str) -> None:
     _, answer, _ = made(name)
-    assert read(name, answer + last).values == read(name, answer).values
+    assert repr(read(name, answer + last).values) == repr(read(name, answer).values)
 
 
 @pytest.mark.parametrize("quoted", ["</think>", "<think>", "[/THINK]", "<|channel|>", "`</thinking>`", '"<think>"'])
