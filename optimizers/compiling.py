@@ -44,6 +44,7 @@ from .findings import Findings, Measured, origin_of
 from .fitting.folds import folds
 from .fitting.outcome import cheapest, fit_decision, fit_preference
 from .fitting.weights import Training, refine
+from .planning import PROBES, Spending, Stages, row_tokens, taught
 from .report import CompileReport, Fitted, FormTrial, Parts, Plan
 from .search.base import DemonstrationSearch, SearchRecord, unfit
 from .search.few_shot import NoSearch
@@ -54,8 +55,6 @@ from .seen import marks
 QUARTER, FEWEST_HELD_OUT = 0.25, 30
 #: Why a teacher is refused.
 NO_TEACHER = "no model writes anything in it"
-#: Calls at most to find out what a model can do.
-PROBES = 5
 
 
 def _known(name: str) -> str:
@@ -332,80 +331,56 @@ class Compiler:
     def _plan_of(
         self, parts: Parts, judge: Judge, labels: Labels, lm: LanguageModel | str | None, *, teacher: bool
     ) -> Plan:
-        passes, every = self.search.evaluations(), parts.fits(len(labels))
+        every, search, name = parts.fits(len(labels)), self.search, lm if lm is None or isinstance(lm, str) else lm.name
         # Of folds that ask nothing new only the fit to all rows is paid for.
         sizes, heldout = ([len(labels)], 0) if parts.free else (every, parts.heldout)
-        train = sum(sizes)
+        shown = taught(search, judge, teacher=teacher or self.teacher is not None)
+        stages = Stages(judge, search, self.inference, sizes, heldout, shown, self.options.refine)
+        more = _dearer(judge, name)
+        dearest = judge.with_(**more) if more else None
+        note = None
+        if dearest is not None and (least := stages.least(dearest)) > (self.options.max_calls or least):
+            note = f"{_words(more)} is not tried: that takes a budget of {least:,} calls"
+            dearest = None
+        chosen = dearest or judge
+        measured = stages.measuring(chosen)
+        spent = stages.inferring() + stages.trials(dearest) + stages.searching(chosen) + measured
         # The search's own zero-shot pass repeats one of the trials: answered from the disk, but counted in a budget.
-        method = judge.method
-        forms = len(method.forms(logprobs=True)) if isinstance(method, HasForms) else 0
-        learns, bare = False, False
-        if isinstance(method, InfersTask):
-            learns = method.infers()
-            bare = self.options.refine and learns and method.without_inferred() is not None
-        infer = sum(self.inference.calls(n) for n in sizes) if learns else 0
-        # A pass of its own writes what demonstrations show: the teacher's, or whole answers where others stop early.
-        taught = passes > 1 and (teacher or self.teacher is not None or stops_early(method))
-        name = lm if lm is None or isinstance(lm, str) else lm.name
-        dearer = None
-        for more in (_dearer(judge, name), {}):
-            dearest, second = judge.with_(**more), bool(more)
-            per_row = self.search.calls_per_row(dearest)
-            tried = forms + bare if forms + bare + second > 1 else 0
-            own, most = method.cost().calls_per_row, dearest.method.cost().calls_per_row
-            trials = train * (tried * own + second * most)
-            judging = heldout * (most + per_row)  # by the zero-shot judge and by the compiled one
-            # What leaves a judge: trials and zero-shot in each fit's equal share, and held-out rows asked for twice.
-            share = (infer + trials + train * per_row) / train * max(sizes)
-            least = PROBES + math.ceil(share) * len(sizes) + 2 * judging
-            if not second or least <= (self.options.max_calls or least):
-                break
-            dearer = f"{_words(more)} is not tried: that takes a budget of {least:,} calls"
-        judged = train * (passes + taught)
-        scoring = judged * per_row + trials + judging
-        proposed = sum(self.search.proposals(judge, n) for n in sizes)
-        # References are written once a document, whatever the number of passes.
-        written = judge.method.cost().calls_per_document * len({r.doc_id for r in labels.rows})
-        lengths = [len(r.source) + len(r.output) + len(r.context or "") + len(r.reference or "") for r in labels.rows]
-        row_tokens = int(np.mean(lengths) / 3.5) + 20
-        shown = self.search.max_demos // 2 if passes > 1 else 0
-        steps = train * (passes + taught + tried + second) + 2 * heldout + infer
-        steps += train if fitted_always(method) else 0
-        steps += len(parts.splits) if parts.free else 0
-        prompt = scoring * (row_tokens * (1 + shown) + 250) + infer * (row_tokens * self.inference.batch_size + 300)
-        prompt += proposed * (row_tokens * 8 + 1500)
-        completion = scoring * 45 + infer * 150 + proposed * 300
-        notes = [dearer] if dearer else []
-        if passes > 1 and (why := judge.method.no_bootstrap()) is not None:
-            notes.append(f"no bootstrapped demonstrations: {why}")
-        rows = [*labels.rows, *(self.heldout.rows if self.heldout else ())]
-        read = sum((passes_of(method, Item.of(row)) for row in rows), Passes())
-        if read.count:
-            notes.append(
-                f"texts that are read beside the calls: {len(rows):,} rows in {read.count:,} passes of about "
-                f"{read.tokens:,} tokens together; what was read is kept on disk"
-            )
-        elif name is not None and (reading := offer(name)) is not None:
-            notes.append(reading)
-        asked = scoring + infer + proposed + written
+        spent += stages.writing(labels) + Spending(steps=len(parts.splits) if parts.free else 0)
+        demonstrations = search.max_demos // 2 if search.evaluations() > 1 else 0
+        prompt, completion = spent.tokens(row_tokens(labels), demonstrations, self.inference.batch_size)
         return Plan(
             rows=len(labels),
             train=sum(every),
             heldout=parts.heldout,
             folds=len(parts.runs[0]) if parts.crossed else 0,
             runs=len(parts.runs),
-            calls=asked + PROBES if asked else 0,
-            heldout_calls=judging,
-            row_calls=max(dearest.method.cost().calls_per_row, per_row),
-            steps=steps,
+            calls=spent.calls + PROBES if spent.calls else 0,
+            heldout_calls=measured.calls,
+            row_calls=max(chosen.method.cost().calls_per_row, search.calls_per_row(chosen)),
+            steps=spent.steps,
             prompt_tokens=prompt,
             completion_tokens=completion,
             cost=None if name is None else price(name, Reply("", None, prompt, completion)),
             objective=self.objective(labels),
             parts=parts,
-            notes=tuple(notes),
-            dearer=dearer,
+            notes=(*([note] if note else []), *self._cautions(judge.method, labels, name)),
+            dearer=note,
         )
+
+    def _cautions(self, method: Method, labels: Labels, model: str | None) -> Iterator[str]:
+        """Yield what a plan does not count in calls."""
+        if self.search.evaluations() > 1 and (why := method.no_bootstrap()) is not None:
+            yield f"no bootstrapped demonstrations: {why}"
+        rows = [*labels.rows, *(self.heldout.rows if self.heldout else ())]
+        read = sum((passes_of(method, Item.of(row)) for row in rows), Passes())
+        if read.count:
+            yield (
+                f"texts that are read beside the calls: {len(rows):,} rows in {read.count:,} passes of about "
+                f"{read.tokens:,} tokens together; what was read is kept on disk"
+            )
+        elif model is not None and (reading := offer(model)) is not None:
+            yield reading
 
     # -- its stages
 

@@ -12,7 +12,8 @@ from planted import PlantedReader, guessing, planted_labels
 
 import judgesmith as js
 from judgesmith.datasets.records import Labels
-from judgesmith.optimizers.compiling import PROBES, Compiler
+from judgesmith.optimizers.compiling import Compiler
+from judgesmith.optimizers.planning import PROBES
 from judgesmith.programs import artifact, loading
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.pointwise.direct import DirectScorer

@@ -1,0 +1,140 @@
+"""The calls that compiling would make: those of its stages, which add up, before anything is spent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..datasets.records import Labels
+from ..programs.active_critic.task import TaskInference
+from ..programs.capabilities import HasForms, InfersTask, stops_early
+from ..programs.judge import Judge
+from ..programs.refining import fitted_always
+from .search.base import DemonstrationSearch
+
+#: Calls at most to find out what a model can do.
+PROBES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """Calls at most by what they do, and steps of the progress bar."""
+
+    scoring: int = 0
+    inferring: int = 0
+    """Of task inference."""
+    proposing: int = 0
+    """Of a model that writes what a search tries."""
+    writing: int = 0
+    """Of references, once a document, whatever the number of passes."""
+    steps: int = 0
+
+    def __add__(self, other: Spending) -> Spending:
+        return Spending(
+            self.scoring + other.scoring,
+            self.inferring + other.inferring,
+            self.proposing + other.proposing,
+            self.writing + other.writing,
+            self.steps + other.steps,
+        )
+
+    @property
+    def calls(self) -> int:
+        return self.scoring + self.inferring + self.proposing + self.writing
+
+    def tokens(self, row: int, shown: int, batch: int) -> tuple[int, int]:
+        """Return the tokens of prompts and of answers, about. row: of a row's texts; shown: demonstrations in a prompt;
+        batch: rows in a step of task inference."""
+        prompt = self.scoring * (row * (1 + shown) + 250)
+        prompt += self.inferring * (row * batch + 300) + self.proposing * (row * 8 + 1500)
+        return prompt, self.scoring * 45 + self.inferring * 150 + self.proposing * 300
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """What the stages of a run take."""
+
+    judge: Judge
+    search: DemonstrationSearch
+    inference: TaskInference
+    sizes: Sequence[int]
+    """Training rows of each fit."""
+    heldout: int
+    taught: bool
+    """Whether answers are written that demonstrations show, in a pass of their own."""
+    refine: bool
+
+    @property
+    def rows(self) -> int:
+        """Training rows of all fits."""
+        return sum(self.sizes)
+
+    @property
+    def learns(self) -> bool:
+        """Whether task or criteria are inferred."""
+        method = self.judge.method
+        return isinstance(method, InfersTask) and method.infers()
+
+    def tried(self, *, dearer: bool) -> int:
+        """Return the forms of answers that are tried in a pass each, beside a dearer one; 0 where none is chosen."""
+        method, forms = self.judge.method, 0
+        if isinstance(method, HasForms):
+            forms = len(method.forms(logprobs=True))
+        if isinstance(method, InfersTask) and self.refine and self.learns and method.without_inferred() is not None:
+            forms += 1
+        return forms if forms + int(dearer) > 1 else 0
+
+    def inferring(self) -> Spending:
+        """Return what task inference takes."""
+        calls = sum(self.inference.calls(size) for size in self.sizes) if self.learns else 0
+        return Spending(inferring=calls, steps=calls)
+
+    def trials(self, dearest: Judge | None) -> Spending:
+        """Return what the choice of a form takes. dearest: the judge in a form of more calls a row, if one is tried."""
+        tried = self.tried(dearer=dearest is not None)
+        calls, passes = tried * self.judge.method.cost().calls_per_row, tried
+        if dearest is not None:
+            calls, passes = calls + dearest.method.cost().calls_per_row, passes + 1
+        return Spending(scoring=self.rows * calls, steps=self.rows * passes)
+
+    def searching(self, judge: Judge) -> Spending:
+        """Return what the search takes. judge: in its dearest form."""
+        passes = self.search.evaluations() + int(self.taught)
+        fits = self.rows if fitted_always(judge.method) else 0
+        proposed = sum(self.search.proposals(self.judge, size) for size in self.sizes)
+        scoring = self.rows * passes * self.search.calls_per_row(judge)
+        return Spending(scoring=scoring, proposing=proposed, steps=self.rows * passes + fits)
+
+    def measuring(self, judge: Judge) -> Spending:
+        """Return what held-out rows take: by the zero-shot judge and by the compiled one. judge: as in `searching`."""
+        calls = judge.method.cost().calls_per_row + self.search.calls_per_row(judge)
+        return Spending(scoring=self.heldout * calls, steps=2 * self.heldout)
+
+    def writing(self, labels: Labels) -> Spending:
+        """Return what texts take that are written once a document."""
+        documents = len({row.doc_id for row in labels.rows})
+        return Spending(writing=self.judge.method.cost().calls_per_document * documents)
+
+    def least(self, dearest: Judge | None) -> int:
+        """Return the calls that leave a judge: trials and zero-shot in each fit's equal share of a budget, and held-out
+        rows asked for twice."""
+        judge = dearest or self.judge
+        zero_shot = self.rows * self.search.calls_per_row(judge)
+        fits = self.inferring().calls + self.trials(dearest).calls + zero_shot
+        share = math.ceil(fits / self.rows * max(self.sizes))
+        return PROBES + share * len(self.sizes) + 2 * self.measuring(judge).calls
+
+
+def row_tokens(labels: Labels) -> int:
+    """Return the tokens of a row's texts, about."""
+    lengths = [len(r.source) + len(r.output) + len(r.context or "") + len(r.reference or "") for r in labels.rows]
+    return int(np.mean(lengths) / 3.5) + 20
+
+
+def taught(search: DemonstrationSearch, judge: Judge, *, teacher: bool) -> bool:
+    """Return whether a pass of its own writes what demonstrations show: the teacher's, or whole answers where others
+    stop early."""
+    return search.evaluations() > 1 and (teacher or stops_early(judge.method))
