@@ -183,22 +183,41 @@ def test_prompts_are_answered_whole_and_too_long_ones_refused(endpoint: Embedded
 def test_calls_wait_for_memory_in_their_order() -> None:
     order = list[str]()
 
-    class Slow:
-        async def send(self, request: Request) -> Reply:
-            name = request.messages[0]["content"][0]
-            order.append(f"+{name}")
-            await asyncio.sleep(0.9 if name == "c" else 0.3)  # far more than a busy machine takes from + to +
-            order.append(f"-{name}")
-            return Reply(name)
-
     async def every() -> None:
-        memory = SharedMemory(Slow(), EmbeddedEndpoint("http://127.0.0.1:1", "key", "m"))
         sizes = {"a": 0.6, "b": 0.6, "c": 0.1, "d": 3.0}  # shares of the memory
+        ends = {name: asyncio.Event() for name in sizes}
+
+        class Slow:
+            async def send(self, request: Request) -> Reply:
+                name = request.messages[0]["content"][0]
+                order.append(f"+{name}")
+                await ends[name].wait()
+                order.append(f"-{name}")
+                return Reply(name)
+
+        async def reaches(wanted: list[str]) -> None:
+            while order[: len(wanted)] != wanted or len(order) < len(wanted):
+                await asyncio.sleep(0.001)
+            for _ in range(20):  # nobody else is let in
+                await asyncio.sleep(0)
+            assert order == wanted
+
+        memory = SharedMemory(Slow(), EmbeddedEndpoint("http://127.0.0.1:1", "key", "m"))
         texts = [name * int(share * local.SLOTS * local.CONTEXT * 3) for name, share in sizes.items()]
-        await asyncio.gather(*(memory.send(Request([{"role": "user", "content": text}], 1)) for text in texts))
+        calls = asyncio.gather(*(memory.send(Request([{"role": "user", "content": text}], 1)) for text in texts))
+        async with asyncio.timeout(60):
+            await reaches(["+a"])  # c fits beside a, but b came first
+            ends["a"].set()
+            await reaches(["+a", "-a", "+b", "+c"])
+            ends["b"].set()
+            await reaches(["+a", "-a", "+b", "+c", "-b"])
+            ends["c"].set()
+            await reaches(["+a", "-a", "+b", "+c", "-b", "-c", "+d"])
+            ends["d"].set()
+            await calls
 
     engine.run(every())
-    assert order == ["+a", "-a", "+b", "+c", "-b", "-c", "+d", "-d"]  # c fits beside a, but b came first
+    assert order[-1] == "-d"
 
 
 SCRIPT = """
