@@ -60,4 +60,4 @@ def test_our_own_room_is_imported_under_its_own_name(folder: Path | None, tmp_pa
         "print(datasets is ours, ours.__name__, ours.Row.__module__, 'datasets' in sys.modules, sep='|')"
     )
     done = run(code, folder or tmp_path)
-    assert done.stdout.strip() == "True|judgesmith.datasets|judgesmith.datasets.records|False", done.stderr
+    assert done.stdout.strip() == "True|judgesmith.datasets|judgesmith.datasets.row|False", done.stderr
