@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..parts import Registry, read_options
@@ -10,9 +11,36 @@ from ..parts import Registry, read_options
 if TYPE_CHECKING:
     from .search.base import DemonstrationSearch
 
-optimizers: Registry[type[DemonstrationSearch]] = Registry(
-    "optimizer", packages=("judgesmith.optimizers.search",), group="judgesmith.optimizers"
-)
+
+@dataclass(frozen=True, slots=True)
+class Through:
+    """The optimizers of another library. names: those that it has; make: a search for one of them."""
+
+    names: Callable[[], Sequence[str]]
+    make: Callable[[str], type[DemonstrationSearch]]
+
+
+class Optimizers(Registry["type[DemonstrationSearch]"]):
+    """The optimizers, and those of other libraries by a prefix: `dspy:MIPROv2`."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.through: dict[str, Through] = {}
+
+    def get(self, name: str) -> type[DemonstrationSearch]:
+        """The optimizer of that name or alias. Raises OptionError with the nearest name."""
+        self.names()  # imports what registers a prefix
+        library = next((one for prefix, one in self.through.items() if name.startswith(prefix)), None)
+        return super().get(name) if library is None else library.make(name)
+
+    def every(self) -> dict[str, type[DemonstrationSearch]]:
+        """All that can be named, those of other libraries included."""
+        own = self.parts()
+        others = [f"{prefix}{name}" for prefix, library in self.through.items() for name in library.names()]
+        return own | {name: self.get(name) for name in others}
+
+
+optimizers = Optimizers("optimizer", packages=("judgesmith.optimizers.search",), group="judgesmith.optimizers")
 
 
 def build_optimizer(

@@ -23,8 +23,16 @@ SMALL: dict[str, dict[str, Any]] = {
 SEARCHES = {name: (name, SMALL[name]) for name in NAMES} | {
     f"{name}, racing": (name, SMALL[name] | {"racing": True}) for name in ("random-search", "optuna")
 }
+#: DSPy's own by their names.
+SEARCHES |= {
+    "dspy:LabeledFewShot": ("dspy:LabeledFewShot", {"candidates": 3, "k": 20}),
+    "dspy:BootstrapFewShot": ("dspy:BootstrapFewShot", {"candidates": 3}),
+    "dspy:BootstrapFewShotWithRandomSearch": ("dspy:BootstrapFewShotWithRandomSearch", {"candidates": 3}),
+    "dspy:MIPROv2": ("dspy:MIPROv2", {"candidates": 3, "max_labeled_demos": 1, "max_bootstrapped_demos": 1}),
+    "dspy:SIMBA": ("dspy:SIMBA", {"candidates": 12, "bsize": 4, "num_candidates": 2, "max_steps": 2}),
+}
 #: How many demonstrations the programs of some may have.
-SHOWS = {"zero-shot": 0, "gepa": 0}
+SHOWS = {"zero-shot": 0, "gepa": 0, "dspy:MIPROv2": 1, "dspy:SIMBA": 1}
 
 
 @pytest.mark.parametrize("search", SEARCHES, scope="class")

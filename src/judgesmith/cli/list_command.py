@@ -77,7 +77,7 @@ class List(Command, Json):
                 err.print(f"the plug-in {name} is left out: {problem}", markup=False, style="red", soft_wrap=True)
         else:
             part = registry.get(self.name)
-            name = next(known for known, one in registry.parts().items() if one is part)
+            name = next((known for known, one in registry.parts().items() if one is part), self.name)
             facts = _facts(name, part)
             if self.as_json:
                 print_json(facts)

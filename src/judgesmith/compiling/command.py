@@ -62,7 +62,8 @@ class Compile(Command, Aspect, Preset, Jury, Rows, Scaled, Json):
     )
     optimizer: str | None = flag(
         None,
-        "How it is compiled: see `judgesmith list optimizers`. Default: zero-shot for readings, else random-search.",
+        "How it is compiled: see `judgesmith list optimizers`; or an optimizer of DSPy, as dspy:MIPROv2. Default: "
+        "zero-shot for readings, else random-search.",
         metavar="NAME",
     )
     max_calls: int | None = flag(

@@ -70,7 +70,7 @@ class RunOptions(JudgeInWords, CompileOptions):
 def every_part() -> tuple[tuple[str, type[Options]], ...]:
     """Whose options there are at all, by the name of the part."""
     ways = [(name, part.Options) for name, part in methods.parts().items()]
-    searches = [(f"--optimizer {name}", part.Options) for name, part in optimizers.parts().items()]
+    searches = [(f"--optimizer {name}", part.Options) for name, part in optimizers.every().items()]
     return (("every compile run", RunOptions), ("every compile run", ModelOptions), *ways, *searches)
 
 

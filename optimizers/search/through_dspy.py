@@ -1,0 +1,277 @@
+"""Any optimizer of DSPy by its name, `--optimizer dspy:MIPROv2`, under the contract of all searches.
+
+DSPy proposes programs: instructions, demonstrations or both. Each that it asks about is judged on all rows at once,
+with no row's own group in the prompt, failures counted, from the budget of the run; what guides DSPy is the agreement
+of the whole set, and the choice among all programs is that of every other search.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any, get_args
+
+import dspy
+import dspy.teleprompt
+from dspy.dsp.utils.settings import main_thread_config
+from pydantic import BeforeValidator, create_model
+
+from ...errors import BudgetError, OptionError
+from ...parts import nearest, option
+from ...programs.judge import Judge
+from ...programs.models import engine
+from ...programs.pipeline import settle_demos
+from ...programs.prompting.saved import saved_predictor
+from ...signatures.values import Verdict
+from ..examples import item_of
+from ..registry import Through, optimizers
+from .base import CandidateOptions, DemonstrationSearch, Proposal, SearchContext, SureOptions, Trial
+from .prompts import Ended, PlainAdapter, PromptModel, quiet_dspy
+from .proposals import Desk, JudgeProgram, taught_of
+
+PREFIX = "dspy:"
+#: What the run or the adapter says: data, models, the metric, threads.
+OURS = ("metric", "student", "trainset", "valset", "teacher", "teacher_settings", "num_threads", "seed", "self")
+MODELS = ("prompt_model", "task_model", "reflection_lm")
+#: Those whose programs a file cannot hold, or that need something beside a judge and rows, and why.
+REFUSED = {
+    "KNNFewShot": "it replaces what the program does, which a saved judge cannot hold",
+    "Ensemble": "it takes several programs and no rows; a panel (--members) averages several prompts",
+    "BootstrapFinetune": "it trains on DSPy's own prompts, which no judge sends; see `judgesmith distill`",
+    "BootstrapFewShotWithOptuna": "it shows each step one demonstration; --optimizer optuna searches for sets",
+    "GEPA": "--optimizer gepa is DSPy's GEPA, with feedback on wrongly ordered rows",
+    "InferRules": "it writes training rows with their labels into the instructions as rules",
+    "BetterTogether": "it combines optimizers; name one of them",
+    "AvatarOptimizer": "it is for agents with tools",
+}
+
+
+#: Calls that write proposals at most, for each candidate.
+PROPOSED = 12
+
+
+class Enough(Exception):
+    """The search has asked as much as `candidates` allows."""
+
+
+def _read(value: Any) -> Any:
+    """A text from a command line as the number that it says."""
+    for kind in (int, float):
+        if isinstance(value, str):
+            with suppress(ValueError):
+                value = kind(value)
+    return value
+
+
+Plain = Annotated[int | float | str | None, BeforeValidator(_read)]
+
+
+def names() -> list[str]:
+    """The optimizers of DSPy that can be named."""
+    parts = vars(dspy.teleprompt) | vars(dspy)
+    found = {
+        name
+        for name, part in parts.items()
+        if inspect.isclass(part) and issubclass(part, dspy.teleprompt.Teleprompter) and name not in REFUSED
+    }
+    return sorted(found - {"Teleprompter"})
+
+
+@cache
+def search_through(name: str) -> type[DSPySearch]:
+    """The search that a name such as `dspy:MIPROv2` stands for. Raises OptionError."""
+    known = name.removeprefix(PREFIX)
+    if known in REFUSED:
+        raise OptionError(f"optimizer {name}: {REFUSED[known]}")
+    if known not in names():
+        raise OptionError(f"DSPy has no optimizer {known!r}{nearest(known, names())}; it has {', '.join(names())}")
+    part = getattr(dspy.teleprompt, known, None) or getattr(dspy, known)
+    fields: dict[str, Any] = {
+        one: (bool if isinstance(value, bool) else Plain, option(value, f"DSPy's own: an argument of {known}."))
+        for one, value in _arguments(part).items()
+    }
+    options = create_model("Options", __base__=_Options, **fields)
+    about = f"DSPy's {known}, guided by agreement over the whole set"
+    return type(known, (DSPySearch,), {"name": name, "about": about, "part": part, "Options": options})
+
+
+def _arguments(part: Any) -> dict[str, Any]:
+    """The arguments of a constructor and of its `compile` that are plain values, with their defaults."""
+    found: dict[str, Any] = {}
+    for where in (part.__init__, part.compile):
+        for name, argument in inspect.signature(where).parameters.items():
+            plain = isinstance(argument.default, bool | int | float | str) or argument.default is None
+            if plain and name not in (*OURS, *MODELS) and name not in found and _is_plain(argument.annotation):
+                found[name] = argument.default
+    return found
+
+
+def _is_plain(annotation: Any) -> bool:
+    """Whether an argument takes numbers or words, as far as its annotation says."""
+    if isinstance(annotation, str) or annotation is inspect.Parameter.empty:
+        return not any(word in str(annotation) for word in ("dict", "Fn", "Protocol", "Selector", "LM"))
+    kinds = get_args(annotation) or (annotation,)
+    return not any(kind is dict or getattr(kind, "__origin__", None) in (dict, list) for kind in kinds)
+
+
+class _Options(SureOptions, CandidateOptions):
+    pass
+
+
+@dataclass
+class Programs(Desk):
+    """Where programs with demonstrations are judged, too: on all rows at once, or row by row where DSPy bootstraps and
+    has to see every step."""
+
+    most: int = 0
+    """Rows that may be judged."""
+    most_written: int = 0
+    """Proposals that a model may write."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.known = {self.key(self.context.base): self.context.tried[0]}
+        self.written = 0
+        self.prompts = PromptModel(self.context.teacher or self.lm, self._write)
+
+    @property
+    def pool(self) -> list[dspy.Example]:
+        """Training rows, in the form that demonstrations have: their scores are in percent. Where candidates are
+        measured on these very rows, they have the same numbers."""
+        first = 0 if self.context.pool == self.context.rows else len(self.context.rows)
+        return [
+            row.copy(row=first + number, augmented=False, gold=True).with_inputs("row")
+            for number, row in enumerate(super().pool)
+        ]
+
+    def _write(self, coroutine: Callable[[], Any]) -> Any:
+        self.written += 1
+        if self.written > self.most_written:
+            raise Ended(Enough())
+        return self.run(coroutine)
+
+    @staticmethod
+    def key(judge: Judge) -> tuple[str, ...]:
+        """What distinguishes a program: instructions and demonstrations."""
+        settle_demos(judge.method, judge.outcome.scale)
+        return tuple(repr(saved_predictor(p.signature, p.demos)) for _, p in taught_of(judge))
+
+    def verdict(self, judge: Judge, row: int) -> Verdict:
+        context, count = self.context, len(self.context.rows)
+        trace = dspy.settings.trace
+        if trace is not None and trace is not main_thread_config["trace"]:
+            self._pay(1)
+            item = item_of((context.rows + context.pool)[row])
+            found: Verdict = self.run(lambda: judge.verdict(item, self.lm))
+            return found
+        key = self.key(judge)
+        if key not in self.known:
+            self._pay(count)
+            self.known[key] = self._tried(judge)
+        trial = self.known[key]
+        if row < count:
+            return trial.scored.verdicts[row]
+        self._pay(1)
+        item = item_of(context.pool[row - count])
+        alone: Verdict = self.run(lambda: trial.program.verdict(item, self.lm))
+        return alone
+
+    def _tried(self, judge: Judge) -> Trial:
+        """The program as a candidate of the search. Raises Ended."""
+        context, before = self.context, len(self.context.tried)
+        texts = {name: p.signature.instructions for name, p in taught_of(judge)}
+        changed = {name: text for name, text in texts.items() if text != self.own[name]}
+        shown: list[Any] = max((p.demos for _, p in taught_of(judge)), key=len, default=[])
+        kind: Any = "none" if not shown else "mixed" if any(demo.get("augmented") for demo in shown) else "labels"
+        name = f"{self.search.name.removeprefix(PREFIX)} {before}"
+        form = {"instructions": changed} if changed else {}
+        try:
+            self.search.judge(context, Proposal(name, kind, range(len(shown)), judge.with_(), form))
+        except Exception as error:
+            raise Ended(error) from error
+        return context.tried[before]
+
+    def _pay(self, rows: int) -> None:
+        self.paid += rows
+        if self.paid > self.most:
+            raise Ended(Enough())
+
+
+class DSPySearch(DemonstrationSearch):
+    """An optimizer of DSPy. Made by `search_through`; its options are arguments of DSPy's own.
+
+    candidates: on the scale of the other searches: so many programs may be judged on all rows, single rows counted.
+    """
+
+    part: Any
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._given = frozenset(options)
+        self._remarks: list[str] = []
+
+    def evaluations(self) -> int:
+        return int(self.candidates) + 3 if self.candidates else 1
+
+    def proposals(self, judge: Judge, rows: int) -> int:
+        return PROPOSED * int(self.candidates)
+
+    def explore(self, context: SearchContext) -> None:
+        self._remarks = []
+        if not self.candidates:
+            return
+        if not context.base.method.taught() or context.base.whole_documents:
+            self._remarks.append(f"{self.name}: this judge has no prompt of one output that DSPy could change")
+            return
+        judge = context.base.with_()
+        engine.run(judge.method.prepare(judge.lm))
+        most = (self.evaluations() - 1) * len(context.rows)
+        searching: Any = self
+        desk = Programs(searching, context, most=most, most_written=self.proposals(judge, len(context.rows)))
+        try:
+            with quiet_dspy(), dspy.context(lm=desk.prompts, adapter=PlainAdapter()):
+                made = self._propose(JudgeProgram(judge, desk), desk)
+                desk.verdict(made.judge, 0)  # what it chose is a candidate, too
+        except Ended as end:
+            if not isinstance(end.error, Enough):
+                raise end.error from None
+            where = f"{desk.most} judged rows or {desk.most_written} proposals"
+            self._remarks.append(f"{self.name} ended at {where}; candidates={self.candidates} allows no more")
+        except BudgetError:
+            raise
+        except Exception as error:
+            what = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+            self._remarks.append(f"{self.name} could not go on ({what})")
+
+    def choose(self, tried: Any, rows: Any) -> tuple[Trial, str | None]:
+        chosen, reason = super().choose(tried, rows)
+        return chosen, "; ".join([*self._remarks, *([reason] if reason else [])]) or None
+
+    def _propose(self, program: JudgeProgram, desk: Programs) -> Any:
+        """Run DSPy's optimizer with the options that were given, and else DSPy's defaults."""
+        rows, chosen = desk.rows, dict(self._chosen())
+        own = {"metric": desk.metric(), "num_threads": 1, "seed": self.seed, **dict.fromkeys(MODELS, desk.prompts)}
+        if "bsize" in type(self.options).model_fields:  # rows in a batch, at most all
+            own["bsize"] = min(int(self.options.bsize), len(rows))
+        optimizer = self.part(**_taken(self.part.__init__, {**chosen, **own}))
+        sets = {"trainset": desk.pool, "valset": rows}
+        evaluated = {"num_threads": 1, "display_progress": False}
+        known = {**chosen, **sets, "eval_kwargs": evaluated, "seed": self.seed}
+        return optimizer.compile(program, **_taken(self.part.compile, known))
+
+    def _chosen(self) -> Mapping[str, Any]:
+        """DSPy's arguments that differ from its defaults."""
+        fields = type(self.options).model_fields
+        own = set(_Options.model_fields)
+        return {name: getattr(self.options, name) for name in fields if name not in own and name in self._given}
+
+
+optimizers.through[PREFIX] = Through(names, search_through)
+
+
+def _taken(where: Callable[..., Any], known: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the values that a function has arguments for."""
+    return {name: value for name, value in known.items() if name in inspect.signature(where).parameters}
