@@ -252,7 +252,7 @@ class TestFileProblems:
     def test_unknown_ending(self, tmp_path: Path, name: str) -> None:
         assert message(from_text(tmp_path, name, "x")) == (
             f"{name}: unknown file type; use one of .csv, .tsv, .json, .jsonl, .ndjson, .parquet,"
-            " .xlsx, .xlsm, .xls, .xlsb, .ods"
+            " .eval, .xlsx, .xlsm, .xls, .xlsb, .ods"
         )
 
     def test_another_encoding(self, tmp_path: Path) -> None:
