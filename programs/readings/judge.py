@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ... import parts
-from ...errors import CallError, MissingExtraError, ModelError, OptionError
+from ...errors import CallError, JudgesmithError, MissingExtraError, ModelError, OptionError
 from ...parts import option
 from ...signatures.values import Details, Item, Passes, Scale, Verdict
 from ...tables import shortened
@@ -32,13 +32,15 @@ from .bindings.columns import Column
 from .bindings.opening import Opened, open_reader
 from .experience import Experience, experience_of
 from .head import HeadData, LinearHead, Readings
-from .kinds import SIGNAL, TRAINED, RowReadings, group_of, read_row
+from .kinds import SIGNAL, TRAINED, RowReadings, group_of, read_rows
 from .passages import INSTRUCTIONS, Text
 from .reader import Reader
 from .windows import expected_passes
 
 #: The reading that is the model's own answer when it is asked for a score.
 DIRECT = "direct"
+#: Rows that are read together.
+TOGETHER = 16
 #: With fewer rows, or fewer groups, no head is fitted.
 FEWEST_ROWS, FEWEST_GROUPS = 3, 3
 GENERAL = INSTRUCTIONS["general"]
@@ -220,35 +222,48 @@ class ModelReadings(DirectScorer):
     def read(self, item: Item, lm: LanguageModel) -> RowReadings:
         """What the model knows of one row, without its direct score, and its signals. Raises CallError for a row that
         cannot be read, ModelError for a model that cannot."""
-        reader: Reader | None = None
-        if self._reads_rows:
-            opened = self.opened(lm)
-            reader = opened.kept if self.keeps and lm.connection.cache else opened.reader
-        said = {column.name: column.percent(column.value(item.columns)) for column in self.columns()}
-        signals = {f"{SIGNAL}.{name}": percent for name, percent in said.items()}
-        text = self._text(item)
-        try:
-            row = read_row(reader, text, layers=self.options.layers, counted=self.options.surface)
-            if not self.asks_trained():
-                return replace(row, numbers={**signals, **row.numbers})
-            learnt = trained.trained_score(text, self.options.aspect)
-            notes = tuple(f"the trained reader read {share:.0%} of the {of}" for of, share in learnt.shares.items())
-            return replace(row, numbers={**signals, TRAINED: learnt.score, **row.numbers}, notes=notes)
-        except OptionError as error:
-            raise CallError(str(error)) from None
+        row = self._read_together([item], lm)[0]
+        if isinstance(row, JudgesmithError):
+            raise CallError(str(row)) from None
+        return row
 
     def read_many(
         self, items: Sequence[Item], lm: LanguageModel, progress: Callable[[], None]
     ) -> list[RowReadings | None]:
         """`read` of each row, None for one that cannot be read."""
         result: list[RowReadings | None] = []
-        for item in items:
-            try:
-                result.append(self.read(item, lm))
-            except CallError:
-                result.append(None)
-            progress()
+        for first in range(0, len(items), TOGETHER):
+            for row in self._read_together(items[first : first + TOGETHER], lm):
+                result.append(None if isinstance(row, JudgesmithError) else row)
+                progress()
         return result
+
+    def _read_together(self, items: Sequence[Item], lm: LanguageModel) -> list[RowReadings | JudgesmithError]:
+        """`read` of each row; of one that cannot be read the error."""
+        reader: Reader | None = None
+        if self._reads_rows:
+            opened = self.opened(lm)
+            reader = opened.kept if self.keeps and lm.connection.cache else opened.reader
+        said = [{one.name: one.percent(one.value(item.columns)) for one in self.columns()} for item in items]
+        texts = [self._text(item) for item in items]
+        rows = read_rows(reader, texts, layers=self.options.layers, counted=self.options.surface)
+        return [self._with_others(*each) for each in zip(texts, said, rows, strict=True)]
+
+    def _with_others(
+        self, text: Text, said: Mapping[str, float], row: RowReadings | JudgesmithError
+    ) -> RowReadings | JudgesmithError:
+        """A row's readings with its signals, and the trained reader's score where that has a weight."""
+        if isinstance(row, JudgesmithError):
+            return row
+        signals = {f"{SIGNAL}.{name}": percent for name, percent in said.items()}
+        if not self.asks_trained():
+            return replace(row, numbers={**signals, **row.numbers})
+        try:
+            learnt = trained.trained_score(text, self.options.aspect)
+        except OptionError as error:
+            return error
+        notes = tuple(f"the trained reader read {share:.0%} of the {of}" for of, share in learnt.shares.items())
+        return replace(row, numbers={**signals, TRAINED: learnt.score, **row.numbers}, notes=notes)
 
     def experience_with(self, lm: LanguageModel) -> Experience:
         """What is known of its reader's readings before labels. Raises ModelError, OptionError."""

@@ -6,6 +6,7 @@ All but the counts come from one pass over the row, or of a long one from some (
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import re
@@ -19,10 +20,11 @@ from typing import ClassVar
 import numpy as np
 from rapidfuzz.distance import LCSseq
 
+from ...errors import CallError, JudgesmithError, OptionError
 from ..registry import readings
 from .passages import Text
-from .reader import Floats, Reader, TokenReading
-from .windows import SPACELESS, read_windows, windows
+from .reader import BatchReader, Floats, Reader, TokenReading
+from .windows import SPACELESS, Windows, joined, read_windows, windows
 
 Words = Mapping[str, tuple[str, str, str, str]]
 #: Before the name of a column that is a reading; and the name of the trained reader's score.
@@ -218,16 +220,43 @@ def read_row(reader: Reader | None, text: Text, *, layers: int, counted: bool) -
     if reader is None:
         made = Surface.numbers(text, UNREAD) if counted else {}
         return RowReadings({f"{Surface.name}.{key}": value for key, value in made.items()}, {}, UNREAD)
-    wanted = middle(reader.ability.layers, layers) if layers and reader.ability.layers else ()
     divided = windows(text, reader)
-    tokens = read_windows(reader, divided.each, layers=wanted)
+    return _numbered(text, divided, read_windows(reader, divided.each, layers=_wanted(reader, layers)), counted)
+
+
+def read_rows(
+    reader: Reader | None, texts: Sequence[Text], *, layers: int, counted: bool
+) -> list[RowReadings | JudgesmithError]:
+    """`read_row` of each, several at once where the reader can; of a row that cannot be read the error."""
+    with contextlib.suppress(OptionError, CallError):  # of one row, which is found below
+        if isinstance(reader, BatchReader):
+            divided = [windows(text, reader) for text in texts]
+            passages = [window.passage for each in divided for window in each.each]
+            read = iter(reader.read_many(passages, layers=_wanted(reader, layers)))
+            rows = [joined(each.each, list(itertools.islice(read, len(each.each)))) for each in divided]
+            return [_numbered(*row, counted) for row in zip(texts, divided, rows, strict=True)]
+    result = list[RowReadings | JudgesmithError]()
+    for text in texts:
+        try:
+            result.append(read_row(reader, text, layers=layers, counted=counted))
+        except (OptionError, CallError) as error:
+            result.append(error)
+    return result
+
+
+def _wanted(reader: Reader, layers: int) -> tuple[int, ...]:
+    return middle(reader.ability.layers, layers) if layers and reader.ability.layers else ()
+
+
+def _numbered(text: Text, divided: Windows, tokens: TokenReading, counted: bool) -> RowReadings:
+    """A row's readings, of how the model took its tokens."""
     numbers = {
         f"{name}.{key}": float(value)
         for name, reading in readings.parts().items()
         if counted or reading is not Surface
         for key, value in reading.numbers(text, tokens).items()
     }
-    states = {f"assistant.mean{layer}": tokens.means[layer] for layer in wanted}
+    states = {f"assistant.mean{layer}": mean for layer, mean in tokens.means.items()}
     return RowReadings(numbers, states, tokens, divided.source)
 
 

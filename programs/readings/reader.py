@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import scipy
@@ -60,6 +60,22 @@ class Reader(Protocol):
         ...
 
     def read(self, passage: Passage, *, layers: Sequence[int] = ()) -> TokenReading: ...
+
+
+@runtime_checkable
+class BatchReader(Reader, Protocol):
+    """Reads several passages at once. What one gives does not depend on the others."""
+
+    def read_many(self, passages: Sequence[Passage], *, layers: Sequence[int] = ()) -> list[TokenReading]:
+        """`read` of each. Raises as `read`, for any of them."""
+        ...
+
+
+def read_all(reader: Reader, passages: Sequence[Passage], *, layers: Sequence[int] = ()) -> list[TokenReading]:
+    """Passages, read at once where the reader can. Raises what the reader raises."""
+    if isinstance(reader, BatchReader):
+        return reader.read_many(passages, layers=layers)
+    return [reader.read(passage, layers=layers) for passage in passages]
 
 
 def estimated_size(pieces: Sequence[Piece]) -> int:

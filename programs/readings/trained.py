@@ -16,8 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .bindings.embedded_reader import EmbeddedReader
-from .bindings.opening import open_adapted
+from .bindings.opening import StatesReader, open_adapted
 from .experience import read_experience
 from .head import LinearHead, Readings
 from .passages import INSTRUCTIONS, Piece, Text
@@ -73,9 +72,9 @@ def trained_score(text: Text, aspect: str) -> Trained:
     return Trained(float(_head()(table)[0]), shares)
 
 
-def open_trained() -> EmbeddedReader:
+def open_trained() -> StatesReader:
     """The model under its trained weights; fetches the model first if it is not here. Raises as `trained_score`."""
-    return open_adapted(BASE, _folder() / f"{NAME}.gguf")
+    return open_adapted(BASE, _folder() / f"{NAME}.gguf", LAYER)
 
 
 @cache
@@ -87,7 +86,7 @@ def _folder() -> Path:
     return Path(str(files(__package__) / "trained"))
 
 
-def _prompt(reader: EmbeddedReader, text: Text, aspect: str) -> tuple[list[int], list[int], dict[str, float]]:
+def _prompt(reader: StatesReader, text: Text, aspect: str) -> tuple[list[int], list[int], dict[str, float]]:
     """The tokens before the output and after it, and the share of each text that was cut."""
     asked = next((task for task, asks in INSTRUCTIONS.items() if asks == text.instruction), "")
     what = _TASKS.get(asked, "an answer to an instruction")
@@ -109,7 +108,7 @@ def _prompt(reader: EmbeddedReader, text: Text, aspect: str) -> tuple[list[int],
     return before, _tokens(reader, "\nScore:"), shares
 
 
-def _tokens(reader: EmbeddedReader, text: str) -> list[int]:
+def _tokens(reader: StatesReader, text: str) -> list[int]:
     return reader.tokens(Piece(text))
 
 

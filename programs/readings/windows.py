@@ -30,7 +30,7 @@ import numpy as np
 from ...errors import OptionError
 from ...signatures.values import Passes
 from .passages import Passage, Piece, Text, framed, passage
-from .reader import Reader, TokenReading
+from .reader import Reader, TokenReading, read_all
 
 #: Characters of scripts that have no spaces between words.
 SPACELESS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -225,9 +225,14 @@ def stretches(text: str, longest: int) -> Iterator[tuple[int, int]]:
 def read_windows(reader: Reader, each: Sequence[Window], *, layers: Sequence[int] = ()) -> TokenReading:
     """Windows as one reading: the tokens of all in their order, and of hidden states the mean over all tokens. Raises
     what the reader raises."""
-    if len(each) == 1:
-        return reader.read(each[0].passage, layers=layers)
-    read = [reader.read(window.passage, layers=layers) for window in each]
+    return joined(each, read_all(reader, [window.passage for window in each], layers=layers))
+
+
+def joined(each: Sequence[Window], read: Sequence[TokenReading]) -> TokenReading:
+    """What was read of windows as one reading."""
+    if len(read) == 1:
+        return read[0]
+    layers = read[0].means
     counts = [len(one.logp) for one in read]
     means = {layer: np.average([one.means[layer] for one in read], axis=0, weights=counts) for layer in layers}
     return TokenReading(

@@ -6,7 +6,7 @@ import hashlib
 import io
 import json
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from ...models.cache import SharedFile, default_cache_path
 from ..passages import Passage, Piece
-from ..reader import Reader, TokenReading
+from ..reader import Reader, TokenReading, read_all
 
 _FORMAT = 1  # of the entries; another one starts afresh
 _VECTORS = ("logp", "entropy", "top", "ends")
@@ -62,23 +62,25 @@ class KeptReader:
 
     def read(self, passage: Passage, *, layers: Sequence[int] = ()) -> TokenReading:
         """See `Reader`. Layers that were not kept with the passage make it be read again."""
-        pieces = [[piece.text, piece.mark] for piece in passage.pieces]
-        parts = [_FORMAT, self._model, "read", pieces, passage.target, sorted(layers)]
-        key = hashlib.sha256(json.dumps(parts, ensure_ascii=True).encode()).digest()
-        kept = self._kept(key)
-        if kept is None:
-            reading = self._reader.read(passage, layers=layers)
+        return self.read_many([passage], layers=layers)[0]
+
+    def read_many(self, passages: Sequence[Passage], *, layers: Sequence[int] = ()) -> list[TokenReading]:
+        """See `BatchReader`. What is not kept is read at once, where the reader can."""
+        keys = [self._key(passage, layers) for passage in passages]
+        found = {key: self._kept(key) for key in dict.fromkeys(keys)}
+        missing = {key: passage for key, passage in zip(keys, passages, strict=True) if found[key] is None}
+        for key, reading in zip(missing, read_all(self._reader, list(missing.values()), layers=layers), strict=True):
             kept = {name: np.asarray(getattr(reading, name)) for name in _VECTORS}
             for layer in layers:
                 kept[f"mean{layer}"] = reading.means[layer].astype(np.float16)
             self._keep(key, kept)
-        return TokenReading(
-            logp=kept["logp"],
-            entropy=kept["entropy"],
-            top=kept["top"],
-            ends=tuple(int(end) for end in kept["ends"]),
-            means={layer: kept[f"mean{layer}"].astype(np.float32) for layer in layers},
-        )
+            found[key] = kept
+        return [_reading(found[key] or {}, layers) for key in keys]
+
+    def _key(self, passage: Passage, layers: Sequence[int]) -> bytes:
+        pieces = [[piece.text, piece.mark] for piece in passage.pieces]
+        parts = [_FORMAT, self._model, "read", pieces, passage.target, sorted(layers)]
+        return hashlib.sha256(json.dumps(parts, ensure_ascii=True).encode()).digest()
 
     def _kept(self, key: bytes) -> dict[str, Any] | None:
         packed = self._store.get(key)
@@ -94,3 +96,13 @@ class KeptReader:
         packed = io.BytesIO()
         np.savez_compressed(packed, **arrays)
         self._store.put(key, packed.getvalue())
+
+
+def _reading(kept: Mapping[str, Any], layers: Sequence[int]) -> TokenReading:
+    return TokenReading(
+        logp=kept["logp"],
+        entropy=kept["entropy"],
+        top=kept["top"],
+        ends=tuple(int(end) for end in kept["ends"]),
+        means={layer: kept[f"mean{layer}"].astype(np.float32) for layer in layers},
+    )

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
+import os
 import re
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Protocol, cast
 
 import psutil
 
@@ -18,25 +22,38 @@ from ...models.lm import LanguageModel, is_local
 from ...models.local import model_file, thread_count
 from ...models.ollama import is_ollama, ollama_weights
 from ..passages import Passage, Piece
-from ..reader import Reader
+from ..reader import Floats, Reader
 from .embedded_reader import EmbeddedReader
 from .kept import KeptReader, default_store_path
+from .openvino_reader import OpenVinoReader
 from .served_reader import ServedReader
 from .torch_reader import TorchReader
+
+#: The environment's choice of what computes, `openvino` or `llama.cpp`; without one, the first that can.
+READER_VARIABLE, OPENVINO, LLAMA_CPP = "JUDGESMITH_READER", "openvino", "llama.cpp"
 
 
 @dataclass(frozen=True)
 class Opened:
     """A reader, and what tells its model from every other: the file's SHA-256, or the served model's name and
-    address."""
+    address. way: what computes, where several give nearly the same: `openvino bf16`, `openvino f32`; "" for others."""
 
     reader: Reader
     model: str
+    way: str = ""
 
     @cached_property
     def kept(self) -> KeptReader:
         """The same reader with a memory on disk."""
-        return KeptReader(self.reader, default_store_path(), model=self.model)
+        return KeptReader(self.reader, default_store_path(), model=f"{self.model} {self.way}".strip())
+
+
+class StatesReader(Protocol):
+    """Gives a model's states at every token."""
+
+    def tokens(self, piece: Piece) -> list[int]: ...
+
+    def states(self, tokens: Sequence[int], layer: int, *, start: int = 0) -> Floats: ...
 
 
 _opened: dict[str, Opened] = {}
@@ -74,17 +91,19 @@ def open_reader(name: str, lm: LanguageModel) -> Opened:
         return _opened[key]
 
 
-def open_adapted(base: str, adapter: Path) -> EmbeddedReader:
-    """The reader of a model of the catalog under low-rank weights. Raises: ModelError for a model that cannot be had or
-    read; MissingExtraError without llama.cpp."""
+def open_adapted(base: str, adapter: Path, layer: int) -> StatesReader:
+    """A reader of a layer's states, of a model of the catalog under low-rank weights. Raises: ModelError for a model
+    that cannot be had or read; MissingExtraError without the extra `local`."""
     with _lock:
-        if (key := str(adapter)) not in _opened:
+        if (key := f"{adapter} {layer}") not in _opened:
             weights = model_file(base)[0]
-            adapted = EmbeddedReader(weights, context=1024, threads=thread_count(), name=adapter.stem, adapter=adapter)
-            _opened[key] = Opened(adapted, file_sha256(weights))
-        reader = _opened[key].reader
-        assert isinstance(reader, EmbeddedReader)
-        return reader
+            about = {"context": 1024, "threads": thread_count(), "name": adapter.stem, "adapter": adapter}
+            reader: Reader | None = None
+            if _wished() != LLAMA_CPP:
+                with contextlib.suppress(ModelError, MissingExtraError):
+                    reader = OpenVinoReader(weights, until=layer, **about)
+            _opened[key] = Opened(reader or EmbeddedReader(weights, **about), file_sha256(weights))
+        return cast(StatesReader, _opened[key].reader)
 
 
 def _weights(name: str, lm: LanguageModel) -> Path | None:
@@ -113,16 +132,32 @@ def _needed(weights: Path) -> int:
     return weights.stat().st_size * 4 // 3
 
 
+def _wished() -> str:
+    """The reader that the environment chooses, or none. Raises: OptionError for another."""
+    wish = os.environ.get(READER_VARIABLE, "").strip()
+    if wish not in ("", OPENVINO, LLAMA_CPP):
+        raise OptionError(f"{READER_VARIABLE}={wish!r}: write {OPENVINO} or {LLAMA_CPP}, or unset it")
+    return wish
+
+
 def _embedded(path: Path, name: str) -> Opened:
-    reader: Reader
-    try:
-        reader = EmbeddedReader(path, threads=thread_count(), name=name)
-    except (ModelError, MissingExtraError) as error:  # a build of llama.cpp that hides what readings need
+    """The fastest reader that can open a file: OpenVINO knows few kinds of models, llama.cpp nearly all, and torch
+    reads where a build of llama.cpp hides what readings need."""
+    digest, wish, threads = file_sha256(path), _wished(), thread_count()
+    if wish != LLAMA_CPP:
         try:
-            reader = TorchReader(path, threads=thread_count(), name=name)
+            fast = OpenVinoReader(path, threads=threads, name=name)
+            return Opened(fast, digest, fast.way)
+        except (ModelError, MissingExtraError):
+            if wish:
+                raise
+    try:
+        return Opened(EmbeddedReader(path, threads=threads, name=name), digest)
+    except (ModelError, MissingExtraError) as error:
+        try:
+            return Opened(TorchReader(path, threads=threads, name=name), digest)
         except MissingExtraError:
             raise error from None
-    return Opened(reader, file_sha256(path))
 
 
 def _served(lm: LanguageModel) -> Opened:
