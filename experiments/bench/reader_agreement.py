@@ -22,7 +22,8 @@ import numpy as np
 
 from judgesmith.datasets.benchmarks.catalog import resolve
 from judgesmith.experiments.studies.saving import save
-from judgesmith.optimizers.fitting.readings import agreement, folds, weigh
+from judgesmith.optimizers.fitting.folds import folds
+from judgesmith.optimizers.fitting.readings import agreement, weigh
 from judgesmith.programs.models.files import file_sha256, model_path
 from judgesmith.programs.models.local import thread_count
 from judgesmith.programs.readings.bindings.embedded_reader import EmbeddedReader
@@ -91,7 +92,7 @@ def carried(fitted: Readings, other: Readings, human: Vector, known: Any) -> Vec
 def compare(folder: Path, target: Path | None) -> None:
     known, lines = experience_of(file_sha256(model_path(MODEL))), []
     for name, aspect in SETS.items():
-        if not (folder / f"{name}.openvino.npz").exists():
+        if not all((folder / f"{name}.{way}.npz").exists() for way in READERS):
             continue
         count = len(np.load(folder / f"{name}.openvino.npz")["values"])
         rows = chosen(name, count)
@@ -106,7 +107,7 @@ def compare(folder: Path, target: Path | None) -> None:
         lines.append([f"{name}, {aspect}", count, *qs, round(score, 2), round(logp, 3)])
         print(*lines[-1])
     form = "{:.2f}"
-    columns = {"set and aspect": "", "rows": ""}
+    columns = {"set and aspect": "", "rows": "{:.0f}"}
     columns |= dict.fromkeys(("no labels, llama.cpp", "no labels, OpenVINO"), form)
     columns |= dict.fromkeys(("labels, llama.cpp", "labels, OpenVINO", "labels, carried over"), form)
     columns |= {"score": form, "log p": "{:.3f}"}

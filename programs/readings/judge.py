@@ -375,7 +375,9 @@ class ModelReadings(DirectScorer):
         own, alone = (DIRECT, "the model's own score") if leader is None else (f"{SIGNAL}.{leader.name}", leader.name)
         known_before = self.experience_with(lm)
         fit = rows.fit_head(table, known, known_before, own, strong=strong)
-        details = {"q": round(fit.q, 6), "readings": list(fit.parts), "ahead": fit.ahead}
+        details: dict[str, Any] = {"q": round(fit.q, 6), "readings": list(fit.parts), "ahead": fit.ahead}
+        if self._reads_rows and (way := self.opened(lm).way):
+            details["reader"] = way
         compared = f"Q {fit.q:.2f} by weights that were learnt without the rows, {fit.direct:.2f} by it alone"
         if not fit.ahead:
             why = f"{alone} judges alone: a mixture with the other readings is not clearly ahead of it ({compared})"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..reader import common_length
 
-#: A beginning of fewer tokens is computed again; and rows that share so many more than all rows do are read together.
+#: A beginning of fewer tokens is computed again; and rows that share 48 more than all rows do are read together.
 WORTH, MORE = 16, 48
 #: The share of a batch's longest row that its shortest has at least: what is added to the others is computed in vain.
 ALIKE = 0.75

@@ -97,12 +97,16 @@ def open_adapted(base: str, adapter: Path, layer: int) -> StatesReader:
     with _lock:
         if (key := f"{adapter} {layer}") not in _opened:
             weights = model_file(base)[0]
-            about = {"context": 1024, "threads": thread_count(), "name": adapter.stem, "adapter": adapter}
-            reader: Reader | None = None
+            threads, name, reader = thread_count(), adapter.stem, None
             if _wished() != LLAMA_CPP:
                 with contextlib.suppress(ModelError, MissingExtraError):
-                    reader = OpenVinoReader(weights, until=layer, **about)
-            _opened[key] = Opened(reader or EmbeddedReader(weights, **about), file_sha256(weights))
+                    reader = OpenVinoReader(
+                        weights, context=1024, threads=threads, name=name, adapter=adapter, until=layer
+                    )
+            slow = (
+                None if reader else EmbeddedReader(weights, context=1024, threads=threads, name=name, adapter=adapter)
+            )
+            _opened[key] = Opened(cast(Reader, reader or slow), file_sha256(weights))
         return cast(StatesReader, _opened[key].reader)
 
 

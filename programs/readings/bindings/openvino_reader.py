@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ....errors import ModelError, OptionError
-from ..passages import Passage, Piece
+from ..passages import Chat, Passage, Piece
 from ..reader import Ability, Floats, TokenReading, common_length
 from .batches import WORTH, Row, batches
 from .graph import Adapter, Body, Shape, Turns, compiled, head, hidden, precision
@@ -90,7 +90,7 @@ class OpenVinoReader:
         self._weights = weights = Weights(path)
         self._shape = shape = Shape.of(weights)
         self._words = Vocabulary(weights.settings)
-        self.chat = self._words.chat
+        self.chat: Chat = self._words.chat
         self._turns = Turns(weights, shape)
         self.context = min(context, shape.context)
         self.ability = Ability(layers=shape.layers, context=self.context)
