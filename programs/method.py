@@ -71,7 +71,13 @@ class Method(Quiet):
 
     def __init__(self, *, task: str = "", criteria: Sequence[Criterion] = (), **options: Any) -> None:
         super().__init__()
-        self.options = parts.read_options(type(self).Options, options, type(self).__name__)
+        name = type(self).__name__
+        if others := {"lm", "scale"} & set(options) - set(type(self).Options.model_fields):
+            given = ", ".join(f"{one}=…" for one in sorted(others))
+            raise OptionError(
+                f"{name} is a method of judging; a judge has a model and a scale: Judge({name}(…), {given})"
+            )
+        self.options = parts.read_options(type(self).Options, options, name)
         for criterion in criteria:
             _check(criterion)
         self.knowledge = TaskKnowledge(task, criteria)

@@ -114,6 +114,8 @@ def test_options_are_chosen_together_and_checked() -> None:
     assert method.settings() == {"kind": "direct", "aspect": "fluency", "reading": "expected"}
     with pytest.raises(OptionError, match=r"no option 'readin' \(did you mean 'reading'\?\)"):
         DirectScorer("fluency", readin="said")
+    with pytest.raises(OptionError, match=r"a judge has a model and a scale: Judge\(DirectScorer\(…\), lm=…\)"):
+        DirectScorer("fluency", lm="openai/none")
     with pytest.raises(AttributeError, match="no attribute 'beam'"):
         method.options.beam  # noqa: B018
     # Together they make sense, one after the other they would not.
