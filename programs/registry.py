@@ -12,7 +12,9 @@ methods: Registry[type[Any]] = Registry(
 )
 #: What is read of a row, by name (`programs.readings.kinds.Reading`).
 readings: Registry[type[Any]] = Registry(
-    "reading", packages=("judgesmith.programs.readings.kinds",), group="judgesmith.readings"
+    "reading",
+    packages=("judgesmith.programs.readings.kinds", "judgesmith.programs.readings.facts"),
+    group="judgesmith.readings",
 )
 #: Metrics that compare an output with a text, by name.
 metrics: Registry[type[Any]] = Registry(

@@ -9,6 +9,9 @@ weighed by how well they explain the labels (their evidence).
 Beside a strong judge the prior is another: its score has a fixed weight, so that ranks follow it, and everything else
 may only correct it, by answers of nine sizes (experiments/results/strong.md).
 
+What is counted of facts in the source decides few tasks, so that its weight has a variance of its own: each answer
+comes with it and without (experiments/results/facts.md).
+
 Source: Gaussian processes with linear kernels (Rasmussen and Williams 2006, §2.1 and §5.4); the composition is ours
 (experiments/results/experience.md).
 """
@@ -16,7 +19,7 @@ Source: Gaussian processes with linear kernels (Rasmussen and Williams 2006, §2
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy
@@ -28,6 +31,8 @@ from ...programs.readings.head import LinearHead, Matrix, Readings, Vector, over
 from ...programs.readings.kinds import SIGNAL
 from .folds import numbered
 
+#: How the names of readings begin that say what of an output its source has.
+FACTS = "facts."
 #: A reading whose spread is below this share of its size is constant.
 FLAT = 1e-9
 #: As how many labelled rows experience counts for the spread of a reading, and for that of human scores.
@@ -42,7 +47,8 @@ DOCUMENT, DOCUMENT_BESIDE, WITHIN = 0.05, 0.2, 5.0
 @dataclass(frozen=True)
 class Sizes:
     """How large each part of a score may be, in standard deviations of the human scores (experience) or as variances.
-    log_prior: of these sizes, before the labels are seen."""
+    facts: of what is counted of facts in the source, which is no part of `numbers`. log_prior: of these sizes, before
+    the labels are seen."""
 
     experience: float
     own: float
@@ -50,21 +56,29 @@ class Sizes:
     states: float
     noise: float
     log_prior: float = 0.0
+    facts: float = 0.0
 
 
-#: Experience that fits, or less; an own score that is one reading of many, up to one that says nearly all.
-SIZES = (
-    Sizes(0.5, 0.02, 0.1, 0.2, 0.5),
-    Sizes(0.2, 0.02, 0.2, 0.2, 0.5, -1.0),
-    Sizes(0.5, 0.5, 0.1, 0.2, 0.4, -3.0),
-    Sizes(0.2, 1.0, 0.03, 0.05, 0.3, -3.0),
-    Sizes(0.05, 1.0, 0.005, 0.005, 0.3, -3.0),
+#: What facts may add: they decide some tasks (consistency), and are noise in most.
+OF_FACTS = (0.0, 0.1)
+#: Experience that fits, or less; an own score that is one reading of many, up to one that says nearly all. Each of them
+#: with facts and without.
+SIZES = tuple(
+    replace(sizes, facts=facts)
+    for sizes in (
+        Sizes(0.5, 0.02, 0.1, 0.2, 0.5),
+        Sizes(0.2, 0.02, 0.2, 0.2, 0.5, -1.0),
+        Sizes(0.5, 0.5, 0.1, 0.2, 0.4, -3.0),
+        Sizes(0.2, 1.0, 0.03, 0.05, 0.3, -3.0),
+        Sizes(0.05, 1.0, 0.005, 0.005, 0.3, -3.0),
+    )
+    for facts in OF_FACTS
 )
 
 
 #: Beside a score that has the first word: its weight, and how much other judges and all other readings may correct it.
 BESIDE = tuple(
-    Sizes(first, others, numbers, numbers, max(0.2, 1 - first**2))
+    Sizes(first, others, numbers, numbers, max(0.2, 1 - first**2), facts=numbers / 3)
     for first in (0.3, 0.6, 0.9)
     for others, numbers in ((0.005, 0.002), (0.05, 0.02), (0.3, 0.1))
 )
@@ -175,32 +189,35 @@ def target(scores: Vector, expected: float = 0.0) -> tuple[Vector, float]:
     return ((scores - scores.mean()) / spread + (ranks - ranks.mean()) / ranks.std()) / 2 * (spread / unit), unit
 
 
-def _shares(names: Sequence[str], own: str | None, first: bool) -> tuple[Vector, Vector]:
-    """Each number's share of the variance of what is asked for (the own score; beside a strong one other judges) and of
-    that of all numbers; the score with the first word has neither."""
-    is_own = np.array([name == own for name in names])
+def _shares(names: Sequence[str], own: str | None, first: bool) -> tuple[Vector, Vector, Vector]:
+    """Each number's share of the variance of what is asked for (the own score; beside a strong one other judges), of
+    that of all numbers but facts, and of that of facts; the score with the first word has none."""
+    is_own = np.array([name == own for name in names], bool)
     asked = ~is_own & np.array([name.startswith(f"{SIGNAL}.") for name in names]) if first else is_own
-    every = ~(is_own | asked) if first else np.ones(len(names), bool)
-    return asked / max(1, asked.sum()), every / max(1, every.sum())
+    of_facts = ~is_own & np.array([name.startswith(FACTS) for name in names], bool)
+    every = ~(is_own | asked | of_facts) if first else ~of_facts
+    return asked / max(1, asked.sum()), every / max(1, every.sum()), of_facts / max(1, of_facts.sum())
 
 
 @dataclass(frozen=True)
 class _Kernels:
     own: Matrix
     numbers: Matrix
+    facts: Matrix
     states: Matrix
 
     def of(self, sizes: Sizes) -> Matrix:
-        return sizes.own * self.own + sizes.numbers * self.numbers + sizes.states * self.states
+        asked = sizes.own * self.own + sizes.facts * self.facts
+        return asked + sizes.numbers * self.numbers + sizes.states * self.states
 
 
-def _kernels(shares: tuple[Vector, Vector], numbers: _Block, states: Mapping[str, _Block]) -> _Kernels:
+def _kernels(shares: tuple[Vector, Vector, Vector], numbers: _Block, states: Mapping[str, _Block]) -> _Kernels:
     rows = len(numbers.z)
     read = np.zeros((rows, rows))
     for block in states.values():
         read += block.z @ block.z.T / (block.z.shape[1] * len(states))
-    asked, every = ((numbers.z * share) @ numbers.z.T for share in shares)
-    return _Kernels(asked, every, read)
+    asked, every, facts = ((numbers.z * share) @ numbers.z.T for share in shares)
+    return _Kernels(asked, every, facts, read)
 
 
 @dataclass(frozen=True)
@@ -239,13 +256,14 @@ def _by_size(groups: Codes) -> list[NDArray[np.intp]]:
 
 def _learnt(
     names: tuple[str, ...],
-    shares: tuple[Vector, Vector],
+    shares: tuple[Vector, Vector, Vector],
     numbers: _Block,
     states: Mapping[str, _Block],
     sizes: Sizes,
     dual: Vector,
 ) -> LinearHead:
-    weights = (sizes.own * shares[0] + sizes.numbers * shares[1]) * (numbers.z.T @ dual)
+    variances = sizes.own * shares[0] + sizes.numbers * shares[1] + sizes.facts * shares[2]
+    weights = variances * (numbers.z.T @ dual)
     inner = {
         name: sizes.states / (block.z.shape[1] * len(states)) * (block.z.T @ dual) for name, block in states.items()
     }

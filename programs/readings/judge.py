@@ -117,7 +117,10 @@ class ModelReadings(DirectScorer):
             max_length=2000,
         )
         layers: int = option(3, "Middle layers whose hidden states are read; 0: none.", ge=0, le=9)
-        surface: bool = option(True, "Length, overlap and repetition may have a weight, too; their share is shown.")
+        surface: bool = option(
+            True,
+            "Length, overlap, repetition and facts counted in the source may have a weight, too; their share is shown.",
+        )
         experience: str = option(
             "",
             "Experience to start from: a file that `judgesmith study experience` wrote, or none; empty: the one that "

@@ -13,7 +13,7 @@ import re
 import string
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -40,6 +40,8 @@ class Reading(ABC):
     #: For explanations, by key: what a number tells of, a clause, and its word where the number is above and below what
     #: is usual. Numbers that tell of one thing are explained together.
     words: ClassVar[Words] = {}
+    #: Whether it needs no model: it is read where none reads, and left out with surface=False.
+    counted: ClassVar[bool] = False
 
     @classmethod
     @abstractmethod
@@ -156,6 +158,7 @@ class Likelihood(Reading):
 class Surface(Reading):
     name = "surface"
     about = "length, overlap with the source and a reference, repetition, counted without a model"
+    counted = True
     words = {  # noqa: RUF012  # see Reading
         "words": ("length", "it is {} than usual", "longer", "shorter"),
         "ratio": ("length", "it is {} for its source than usual", "longer", "shorter"),
@@ -214,12 +217,12 @@ UNREAD = TokenReading(np.zeros(0, np.float32), np.zeros(0, np.float32), np.zeros
 
 
 def read_row(reader: Reader | None, text: Text, *, layers: int, counted: bool) -> RowReadings:
-    """One row's readings; without a reader the `surface` counts alone. layers: how many middle layers' states are read,
-    where the reader gives any. counted: whether the counts are readings, too. Raises: what the reader raises;
-    OptionError for a row without an output."""
+    """One row's readings; without a reader those alone that need no model.
+
+    layers: how many middle layers' states are read, where the reader gives any. counted: whether those that need no
+    model are read, too. Raises: what the reader raises; OptionError for a row without an output."""
     if reader is None:
-        made = Surface.numbers(text, UNREAD) if counted else {}
-        return RowReadings({f"{Surface.name}.{key}": value for key, value in made.items()}, {}, UNREAD)
+        return RowReadings(_numbers(text, UNREAD, lambda reading: reading.counted and counted), {}, UNREAD)
     divided = windows(text, reader)
     return _numbered(text, divided, read_windows(reader, divided.each, layers=_wanted(reader, layers)), counted)
 
@@ -250,14 +253,18 @@ def _wanted(reader: Reader, layers: int) -> tuple[int, ...]:
 
 def _numbered(text: Text, divided: Windows, tokens: TokenReading, counted: bool) -> RowReadings:
     """A row's readings, of how the model took its tokens."""
-    numbers = {
-        f"{name}.{key}": float(value)
-        for name, reading in readings.parts().items()
-        if counted or reading is not Surface
-        for key, value in reading.numbers(text, tokens).items()
-    }
+    numbers = _numbers(text, tokens, lambda reading: counted or not reading.counted)
     states = {f"assistant.mean{layer}": mean for layer, mean in tokens.means.items()}
     return RowReadings(numbers, states, tokens, divided.source)
+
+
+def _numbers(text: Text, tokens: TokenReading, wanted: Callable[[type[Reading]], bool]) -> dict[str, float]:
+    return {
+        f"{name}.{key}": float(value)
+        for name, reading in readings.parts().items()
+        if wanted(reading)
+        for key, value in reading.numbers(text, tokens).items()
+    }
 
 
 def group_of(name: str) -> str:

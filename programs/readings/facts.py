@@ -1,0 +1,275 @@
+"""What of an output stands in its source, context and reference, counted without a model: sequences of words, names,
+numbers, dates, negations, and the values of a table or meaning representation.
+
+Shares of word sequences reward copying, so that they stand among other readings and are weighed by experience and
+labels (experiments/results/facts.md).
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from ..registry import readings
+from .kinds import Reading
+from .passages import Text
+from .reader import TokenReading
+from .windows import COMMON, SPACELESS
+
+_WORD = re.compile(rf"[{SPACELESS}]|[^\W{SPACELESS}]+")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
+#: A word of fewer letters says little of what a sentence is about.
+TELLING = 4
+#: Words are the same whose first letters are.
+STEM = 5
+
+# Names, numbers, dates, negations ------------------------------------------------------------------------------------
+
+_CAPITALISED = re.compile(r"(?<!\w)[A-ZÀ-ÖØ-ÞĀ-ЯΑ-Ω]\w*")
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_TO_TWENTY = (
+    "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen "
+    "nineteen twenty"
+)
+_TENS = "thirty forty fifty sixty seventy eighty ninety"
+_SPELT = dict(zip(f"{_TO_TWENTY} {_TENS}".split(), map(str, (*range(2, 21), *range(30, 100, 10))), strict=True))
+_CALENDAR = re.compile(
+    r"\b(?:(?i:january|february|april|june|july|august|september|october|november|december|monday|tuesday|wednesday"
+    r"|thursday|friday|saturday|sunday)|March|May)\b"
+)
+_NEGATION = re.compile(
+    r"\b(?:not|no|never|none|nobody|nothing|nowhere|neither|nor|without|cannot|nicht|kein\w*|nie|niemals|ohne|pas|jamais"
+    r"|sans|sin|nunca|ningun\w*|non|mai|senza)\b|n['’ ]?t\b"
+)
+
+
+def names_in(text: str) -> set[str]:
+    """Words with a capital, where no sentence begins, folded: names, as far as capitals tell."""
+    found = set[str]()
+    for sentence in _SENTENCE.split(text):
+        first = _WORD.search(sentence)
+        begins = first.start() if first else 0
+        found |= {match[0].casefold() for match in _CAPITALISED.finditer(sentence, begins + 1)}
+    return found - {"i"}
+
+
+def numbers_in(text: str) -> set[str]:
+    """Numbers in one form: 1,200 and 1200, 7.50 and 7.5, seven and 7 are the same."""
+    found = {_plain_number(match) for match in _NUMBER.findall(text)}
+    return found | {_SPELT[word] for word in _WORD.findall(text.casefold()) if word in _SPELT}
+
+
+def _plain_number(written: str) -> str:
+    plain = written.replace(",", "") if _THOUSANDS.fullmatch(written) else written.replace(",", ".")
+    whole, point, rest = plain.partition(".")
+    return (whole.lstrip("0") or "0") + (point + rest).rstrip("0").rstrip(".")
+
+
+def dates_in(text: str) -> set[str]:
+    """Months and days of the week (English); years and days are numbers."""
+    return {match.casefold() for match in _CALENDAR.findall(text)}
+
+
+def details_in(text: str) -> set[str]:
+    """Names, numbers and dates."""
+    return names_in(text) | numbers_in(text) | dates_in(text)
+
+
+def share(made: Iterable[str], given: Iterable[str]) -> float:
+    """The share of the first that the second has, too; NaN of nothing."""
+    said, there = set(made), set(given)
+    return len(said & there) / len(said) if said else math.nan
+
+
+# Sequences of words --------------------------------------------------------------------------------------------------
+
+
+def sequences(words: Sequence[str], length: int) -> Counter[tuple[str, ...]]:
+    """The sequences of `length` words, with how often each stands there."""
+    return Counter(zip(*(words[start:] for start in range(length)), strict=False))
+
+
+def found_in(made: Sequence[str], given: Sequence[str], length: int) -> float:
+    """The share of an output's sequences of words that a text has; NaN where one of them has none."""
+    said, there = sequences(made, length), sequences(given, length)
+    if not said or not there:
+        return math.nan
+    return sum(count for words, count in said.items() if words in there) / said.total()
+
+
+# Sentences beside the best one of the source -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """Its text, and the words that tell what it is about."""
+
+    text: str
+
+    @cached_property
+    def telling(self) -> frozenset[str]:
+        words = _WORD.findall(self.text.casefold())
+        return frozenset(_stem(word) for word in words if len(word) >= TELLING or not word.isalpha())
+
+    @cached_property
+    def negations(self) -> int:
+        return len(_NEGATION.findall(self.text.casefold()))
+
+
+def sentences_of(text: str) -> list[Sentence]:
+    return [Sentence(part) for part in _SENTENCE.split(text) if part and _WORD.search(part)]
+
+
+def beside(made: Sequence[Sentence], given: Sequence[Sentence]) -> Iterator[tuple[Sentence, Sentence | None, float]]:
+    """Each sentence of the output with the one of the source that has most of its telling words, and their share. Words
+    that many sentences of the source have do not decide which it is."""
+    places = defaultdict[str, list[int]](list)
+    for number, sentence in enumerate(given):
+        for word in sentence.telling:
+            places[word].append(number)
+    for sentence in made:
+        if not sentence.telling:
+            continue
+        votes = Counter(
+            itertools.chain.from_iterable(places[word] for word in sentence.telling if len(places[word]) <= COMMON)
+        )
+        best = given[max(votes, key=lambda number: (votes[number], -number))] if votes else None
+        yield sentence, best, share(sentence.telling, best.telling if best else ())
+
+
+def sentence_numbers(made: Sequence[Sentence], given: Sequence[Sentence]) -> dict[str, float]:
+    """supported, weakest: the mean and the least share of a sentence's telling words that its best sentence of the
+    source has. negations: the share of sentences that negate as often as that one, among those where either negates."""
+    shares, alike = list[float](), list[bool]()
+    for sentence, best, found in beside(made, given):
+        shares.append(found)
+        if best is not None and sentence.negations + best.negations:
+            alike.append(sentence.negations == best.negations)
+    if not given or not shares:
+        return {"supported": math.nan, "weakest": math.nan, "negations": math.nan}
+    negations = sum(alike) / len(alike) if alike else math.nan
+    return {"supported": sum(shares) / len(shares), "weakest": min(shares), "negations": negations}
+
+
+# Tables and meaning representations ----------------------------------------------------------------------------------
+
+_EQUALS = re.compile(r"([\w -]{1,60}?)\s{0,9}=\s{0,9}('[^']{0,400}'|\"[^\"]{0,400}\"|[^,;()]{0,400})")
+_BRACKETS = re.compile(r"([\w -]{1,60})\[([^\]]{0,400})\]")
+#: Values that are said by the name of their attribute.
+_BY_NAME = frozenset(["", "yes", "no", "none", "dont care", "dontcare", "true", "false", "null"])
+#: The share of a source that has to be attributes and values for it to count as such.
+MOSTLY = 0.6
+
+
+def values_in(source: str) -> list[tuple[str, str]]:
+    """(attribute, value) of a source that is a table, triples, JSON or a meaning representation; empty for prose.
+
+    `inform(name='X', area=centre)`, `name[The Vaults], eatType[pub]`, lines of cells between `|` or tabs."""
+    text = source.strip()
+    if text[:1] in ("{", "["):
+        try:
+            return list(_leaves(json.loads(text), ""))
+        except (ValueError, RecursionError):
+            pass
+    for form in (_EQUALS, _BRACKETS):
+        matches = list(form.finditer(text))
+        if matches and sum(len(match[0]) for match in matches) >= MOSTLY * len(text):
+            return [(match[1].strip(), match[2].strip(" '\"")) for match in matches]
+    rows = [re.split(r"\s*[|\t]\s*", line.strip()) for line in text.splitlines() if line.strip()]
+    tabular = [cells for cells in rows if len(cells) > 1]
+    if not tabular or len(tabular) < MOSTLY * len(rows):
+        return []
+    if all(len(cells) == 3 for cells in tabular):  # subject, predicate, object
+        return list(itertools.chain.from_iterable([(p, s), (p, o)] for s, p, o in tabular))
+    return [("", cell) for cells in tabular for cell in cells]
+
+
+def _leaves(value: Any, name: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _leaves(inner, str(key))
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _leaves(inner, name)
+    else:
+        yield name, "" if value is None else str(value)
+
+
+def _split(name: str) -> list[str]:
+    """The words of an attribute's name: familyFriendly, price_range."""
+    return _WORD.findall(re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).replace("_", " ").casefold())
+
+
+def _stem(word: str) -> str:
+    """The beginning of a word, so that cheap and cheaply are the same; a number stays whole."""
+    return word[:STEM] if word.isalpha() else word
+
+
+def values_said(source: str, made: Sequence[str]) -> float:
+    """The share of a table's values that an output has word for word, or by the attribute where a value is yes, no or
+    nothing; NaN of prose."""
+    values = dict.fromkeys((" ".join(_split(name)), " ".join(_split(value))) for name, value in values_in(source))
+    there = set(map(_stem, made))
+    said = []
+    for name, value in values:
+        words = name.split() if value in _BY_NAME else value.split()
+        found = [_stem(word) in there for word in words]
+        said.append(any(found) if value in _BY_NAME else bool(found) and all(found))
+    return sum(said) / len(said) if said else math.nan
+
+
+# The reading ---------------------------------------------------------------------------------------------------------
+
+
+@readings.register
+class Facts(Reading):
+    name = "facts"
+    about = "word sequences, names, numbers, dates and negations that the source, context and reference have, counted"
+    counted = True
+    words = {  # noqa: RUF012  # see Reading
+        "pairs": ("wording", "{} of its wording comes from the source than usual", "more", "less"),
+        "triples": ("wording", "{} of its wording comes from the source than usual", "more", "less"),
+        "details": ("facts", "the source has {} of its names, numbers and dates than usual", "more", "fewer"),
+        "negations": ("facts", "its negations agree {} with the source than usual", "more", "less"),
+        "supported": ("facts", "single sentences of the source support {} of it than usual", "more", "less"),
+        "weakest": ("facts", "its least supported sentence has {} support than usual", "more", "less"),
+        "values": ("facts", "it says {} of the source's values than usual", "more", "fewer"),
+        "context": ("context", "it takes {} from the context than usual", "more", "less"),
+        "of_reference": ("reference", "it has {} of the reference's words than usual", "more", "fewer"),
+    }
+
+    @classmethod
+    def numbers(cls, text: Text, tokens: TokenReading) -> Mapping[str, float]:
+        return facts(text)
+
+
+def facts(text: Text) -> dict[str, float]:
+    """Shares, from 0 to 1, NaN where there is nothing to compare.
+
+    pairs, triples: of an output's sequences of words those that the source or context has. details: of its names,
+    numbers and dates those that these have. supported, weakest, negations: see `sentence_numbers`. values: see
+    `values_said`. context: of its words those that the context alone has. of_reference: of the reference's words those
+    that the output has."""
+    given, output = text.given, text.made
+    made, there = _words(output), _words(given)
+    return {
+        "pairs": found_in(made, there, 2),
+        "triples": found_in(made, there, 3),
+        "details": share(details_in(output), {*there, *details_in(given)}) if there else math.nan,
+        **sentence_numbers(sentences_of(output), sentences_of(given)),
+        "values": values_said(text.source, made),
+        "context": found_in(made, _words(text.context), 1),
+        "of_reference": found_in(_words(text.reference), made, 1),
+    }
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.casefold())
