@@ -2,7 +2,7 @@
 
     python experiments/bench/reader.py [--json] [--tokens 150,500,2000] [--repetitions 3] [--model qwen2.5-0.5b]
 
-Each reader is opened in a process of its own, and they take turns. A passage is made-up text of so many tokens, 60 of
+Each reader is opened in a process of its own, and they take turns. A passage is made-up text of that many tokens, 60 of
 them the target, with the states of three layers; none shares more than the instruction with another. Fields, for each
 reader: seconds until it is open, the process's peak of memory in MB, and tokens a second by wall time (the best
 repetition) and for two seconds of processor time, which other work on the machine disturbs less. `fast_vs_slow`: the
@@ -32,7 +32,7 @@ TARGET = 60
 
 
 def passages(reader: Any, tokens: int, count: int) -> list[Passage]:
-    """Passages of about so many tokens each."""
+    """Passages of about that many tokens each."""
     result = list[Passage]()
     for number in range(count):
         words = text(tokens, 7 * tokens + number).split()
