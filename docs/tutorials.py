@@ -158,7 +158,7 @@ def wheel(folder: Path) -> Path:
     skip = shutil.ignore_patterns("__pycache__", "*.egg-info")
     for name in ("src", "signatures", "programs", "optimizers", "datasets", "experiments"):
         shutil.copytree(ROOT / name, copy / name, ignore=skip)
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "README.md", "LICENSE", "MANIFEST.in"):
         shutil.copy(ROOT / name, copy)
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", str(folder), str(copy)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)

@@ -1,4 +1,5 @@
-"""What is shipped: a wheel, built from a copy of the repository, looked into, installed beside others, and imported."""
+"""What is shipped: a source distribution of a copy of the repository, and the wheel that is built from it, as a release
+does. The wheel is looked into, installed beside others, and imported."""
 
 import json
 import os
@@ -34,13 +35,13 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not recent:
         pytest.skip("setuptools is older than 77")
     copy = tmp_path_factory.mktemp("repository")
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "README.md", "LICENSE", "MANIFEST.in"):
         shutil.copy(ROOT / name, copy)
     for name in ("src", *ROOMS):
         ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
         shutil.copytree(ROOT / name, copy / name, symlinks=True, ignore=ignored)
     done = subprocess.run(
-        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(copy / "dist"), str(copy)],
+        [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(copy / "dist"), str(copy)],
         capture_output=True,
         text=True,
         timeout=180,
