@@ -18,13 +18,12 @@ ROOT = Path(__file__).resolve().parents[1]
 OWN = "docs/pages/"
 #: File in the repository -> file in the site.
 PAGES = {
-    "programs/DSPY.md": "tutorials/dspy.md",
-    "optimizers/TRAINING.md": "tutorials/train.md",
-    "experiments/PRODUCTION.md": "tutorials/production.md",
+    "README.md": "index.md",
+    "programs/DSPY.md": "howto/dspy.md",
+    "optimizers/TRAINING.md": "howto/train.md",
+    "experiments/PRODUCTION.md": "howto/production.md",
     "experiments/OPTIMIZERS.md": "howto/optimizers.md",
     "experiments/DISCERNMENT.md": "howto/discernment.md",
-    "experiments/BASELINES.md": "howto/baselines.md",
-    "experiments/READINGS.md": "concepts/readings.md",
     "experiments/RESULTS.md": "results/index.md",
     "SECURITY.md": "concepts/security.md",
     "CONTRIBUTING.md": "project/contributing.md",
@@ -86,8 +85,6 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
 
     def linked(found: re.Match[str]) -> str:
         path = posixpath.normpath(posixpath.join(here, found[2]))
-        if path == "README.md":
-            path = OWN + "index.md"
         if path not in SITE_OF:
             raise PluginError(f"{FROM[page.file.src_uri]}: the site has no page for the link to {found[2]}")
         return f"{found[1]}{posixpath.relpath(SITE_OF[path], place or '.')}{found[3] or ''}{found[4]}"

@@ -3,7 +3,8 @@
     python docs/tables.py [--check]
 
 A page holds `<!-- table: NAME -->` … `<!-- /table -->`; what stands between comes from
-experiments/results/data/NAME.json. --check changes nothing and fails where a page and its data differ.
+experiments/results/data/NAME.json. `<!-- summary: NAME -->` … `<!-- /summary -->` holds a table of summaries.yaml,
+whose cells come from several such files. --check changes nothing and fails where a page and its data differ.
 """
 
 import json
@@ -12,8 +13,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
-RESULTS = Path(__file__).resolve().parents[1] / "experiments/results"
+import yaml
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "experiments/results"
+SUMMARIES = Path(__file__).with_name("summaries.yaml")
 BLOCK = re.compile(r"(<!-- table: ([\w.-]+) -->\n).*?(<!-- /table -->)", re.DOTALL)
+SUMMARY = re.compile(r"(<!-- summary: ([\w.-]+) -->\n).*?(<!-- /summary -->)", re.DOTALL)
+REFERENCE = re.compile(r"\{\{([\w.-]+)\|([^|}]+)(?:\|([^|}]+))?\}\}")
 
 
 def plain(text: str) -> str:
@@ -41,6 +48,43 @@ def source(name: str, data: dict[str, Any]) -> str:
     return f"`{first.replace('`', '')}`{more}: {', '.join(parts)} ([data](data/{name}.json))"
 
 
+def loaded(name: str, folder: Path) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+    return data
+
+
+def row_of(data: dict[str, Any], key: str) -> list[Any]:
+    """Return the row whose first cells, joined by " / ", are the key. Raises KeyError."""
+    for row in data["rows"]:
+        if any(" / ".join(map(str, row[:count])) == key for count in range(1, len(row))):
+            return list(row)
+    raise KeyError(f"no row {key}")
+
+
+def referenced(text: str, folder: Path) -> str:
+    """Replace each `{{TABLE|ROW|COLUMN}}` by that cell, and `{{TABLE|date}}` and its like by a fact beside the data."""
+
+    def found(match: re.Match[str]) -> str:
+        data, column = loaded(match[1], folder), match[3]
+        if match[2] == "command":
+            command = re.sub(r"\s+#.*", "", data["commands"][0])
+            commit = re.search(r"of commit (\w+)", data["commands"][0])
+            return f"`{command.replace('`', '')}`" + (f" of {commit[1]}" if commit else "")
+        if column is None:
+            return plain(str(data[match[2]]))
+        place = list(data["columns"]).index(column)
+        return cell(row_of(data, match[2])[place], data["columns"][column])
+
+    return REFERENCE.sub(found, text)
+
+
+def summary(name: str, folder: Path) -> str:
+    rows = yaml.safe_load(SUMMARIES.read_text(encoding="utf-8"))[name]
+    lines = [[referenced(str(text), folder) for text in row] for row in rows]
+    lines.insert(1, ["---"] * len(rows[0]))
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
 def table(name: str, data: dict[str, Any]) -> str:
     forms = list(data["columns"].values())
     rows = [[cell(value, form) for value, form in zip(row, forms, strict=True)] for row in data["rows"]]
@@ -52,10 +96,12 @@ def with_tables(text: str, folder: Path = RESULTS / "data") -> str:
     """The page with its tables as the data has them. Raises FileNotFoundError for one without data."""
 
     def made(found: re.Match[str]) -> str:
-        data = json.loads((folder / f"{found[2]}.json").read_text(encoding="utf-8"))
-        return f"{found[1]}\n{table(found[2], data)}\n{found[3]}"
+        return f"{found[1]}\n{table(found[2], loaded(found[2], folder))}\n{found[3]}"
 
-    return BLOCK.sub(made, text)
+    def summed(found: re.Match[str]) -> str:
+        return f"{found[1]}\n{summary(found[2], folder)}\n{found[3]}"
+
+    return SUMMARY.sub(summed, BLOCK.sub(made, text))
 
 
 def unshown() -> list[str]:
@@ -67,7 +113,7 @@ def unshown() -> list[str]:
 
 def main() -> int:
     check, wrong = "--check" in sys.argv[1:], [f"no page shows {name}" for name in unshown()]
-    for page in sorted(RESULTS.glob("*.md")):
+    for page in [ROOT / "README.md", *sorted(RESULTS.glob("*.md"))]:
         text = page.read_text(encoding="utf-8")
         if (made := with_tables(text)) != text:
             if check:

@@ -32,7 +32,7 @@ PAGES = (
     ROOT / "README.md",
     ROOT / "docs/pages/start.md",
     *sorted((ROOT / "docs/pages/tutorials").glob("*.md")),
-    *sorted((ROOT / "docs/pages/tutorials").glob("*.ipynb")),
+    *sorted((ROOT / "docs/pages/examples").iterdir()),
 )
 FENCE = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```", re.DOTALL | re.MULTILINE)
 MODEL = "openai/gpt-4o-mini"
@@ -169,8 +169,8 @@ def wheel(folder: Path) -> Path:
 
 
 def install(environment: Path, wanted: Iterable[str], built: Path) -> None:
-    """With the checkout's wheel in place of the name, of its address, and of a clone (`.[local]`)."""
-    words = [re.sub(r"^(?:judgesmith|\.)(\[.*\])?(?: @ git\+URL)?$", rf"{built}\1", word) for word in wanted]
+    """With the checkout's wheel in place of the name, of a wheel, and of a clone (`.[local]`)."""
+    words = [re.sub(r"^(?:(?:\./)?judgesmith[^\[]*|\.)(\[.*\])?$", rf"{built}\1", word) for word in wanted]
     command = [str(environment / "bin/python"), "-m", "pip", "install", "--quiet", "--no-compile"]
     done = subprocess.run([*command, *words], capture_output=True, text=True, timeout=900)
     if done.returncode:

@@ -51,17 +51,70 @@ def test_the_pages_are_found() -> None:
 
 def test_the_readme_is_read_in_a_few_minutes_and_its_commands_are_there() -> None:
     assert len(README.split()) <= 700
-    assert len(re.findall(r"!\[", README)) == 2
+    assert README.count("![") == 1
     make = (ROOT / "Makefile").read_text(encoding="utf-8")
-    targets = re.findall(r"^\$ make (\w+)", README, re.MULTILINE)
+    targets = re.findall(r"(?:^\$ |`)make (\w+)", README, re.MULTILINE)
     assert {"test", "demo", "docs"} <= set(targets)
     assert all(re.search(rf"^{target}:", make, re.MULTILINE) for target in targets)
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    (installed,) = re.findall(r"^\$ pip install 'judgesmith\[(\w+)\] @ git\+URL'", README, re.MULTILINE)
-    assert installed in extras
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    ((version, extra),) = re.findall(r"^\$ pip install './judgesmith-(.+)-py3-none-any.whl\[(\w+)\]'", README, re.M)
+    assert version == project["version"]
+    assert extra in project["optional-dependencies"]
     run = (ROOT / ".ci/run").read_text(encoding="utf-8")
     assert re.search(r"^make .*\btest$", run, re.MULTILINE)
     assert re.search(r"^make .*\bdocs$", run, re.MULTILINE)
+
+
+def test_the_readme_explains_q_where_it_is_first_used_and_compares_with_no_other_version() -> None:
+    assert re.search(r"\bQ\b.*", README.split("# See it work")[0]) is None
+    assert "given as **Q**, the\nsum of three correlations" in README.split("<!-- demo -->")[0]
+    assert not re.findall(r"\b(?:now|before|anymore|no longer)\b", without_code(README), re.IGNORECASE)
+
+
+def test_no_page_installs_from_an_index() -> None:
+    """judgesmith is on none; a wheel or a clone is what there is."""
+    found = [
+        (path.name, line)
+        for path in PAGES
+        for line in re.findall(r"pip install (?:[^\n`#&]|&(?!&))*", path.read_text(encoding="utf-8"))
+        if re.search(r"(?<![/\w-])judgesmith(?!-\d|/|\w)", line)
+    ]
+    assert found == []
+
+
+def test_the_pictures_and_the_block_of_the_demo_are_of_the_kept_run(tmp_path: Path) -> None:
+    """`python docs/demo.py` runs the demo, keeps its data, and draws them."""
+    demo = script("demo")
+    data = json.loads((demo.ASSETS / "demo.json").read_text(encoding="utf-8"))
+    assert demo.with_block(README, data) == README
+    demo.draw(data, tmp_path / "demo.svg")
+    said = re.compile(r"<!-- (.+?) -->")
+    assert said.findall((tmp_path / "demo.svg").read_text("utf-8")) == said.findall(
+        (demo.ASSETS / "demo.svg").read_text("utf-8")
+    )
+    pages = {path.name for path in demo.ASSETS.iterdir() if path.suffix in (".svg", ".png")}
+    assert pages == {"demo.svg"}  # one more needs data, too
+
+
+def test_the_page_of_the_demo_has_the_figures_of_the_kept_run() -> None:
+    data = json.loads((ROOT / "docs/pages/assets/demo.json").read_text(encoding="utf-8"))
+    page = figures((ROOT / "experiments/results/demo.md").read_text(encoding="utf-8"))
+    for name in ("compiled", "the plain prompt"):
+        assert figures(" ".join(f"{abs(one):.2f}" for one in data["agreement"][name])) <= page
+
+
+@pytest.mark.model
+@pytest.mark.slow
+def test_the_demo_says_what_was_kept_of_it(tmp_path: Path) -> None:
+    demo = script("demo")
+    data = json.loads((demo.ASSETS / "demo.json").read_text(encoding="utf-8"))
+    fresh = demo.run()
+    assert fresh["rows"] == data["rows"]
+    assert [one["suspicious"] for one in fresh["verdicts"]] == [one["suspicious"] for one in data["verdicts"]]
+    for name, kept in data["agreement"].items():
+        assert fresh["agreement"][name] == pytest.approx(kept, abs=0.1)
+    scores = [one["score"] for one in data["verdicts"]]
+    assert [one["score"] for one in fresh["verdicts"]] == pytest.approx(scores, abs=0.2)
 
 
 def test_the_reference_of_the_command_line_is_that_of_the_commands() -> None:
@@ -71,7 +124,7 @@ def test_the_reference_of_the_command_line_is_that_of_the_commands() -> None:
 def test_how_many_labels_has_the_figures_of_the_data() -> None:
     data = json.loads((ROOT / "experiments/results/data/experience.json").read_text(encoding="utf-8"))
     (mean,) = (dict(zip(data["columns"], row, strict=True)) for row in data["rows"] if row[0].startswith("mean of 31"))
-    page = (SITE / "howto/how-many-labels.md").read_text(encoding="utf-8")
+    page = (SITE / "howto/labels.md").read_text(encoding="utf-8")
     for names in (("0 labels", "5", "8", "12", "20", "40", "80"), ("8, no experience", "40, no experience")):
         cells = [f"{mean[name]:.2f}" for name in names]
         assert re.search(r"[ |–]+".join(map(re.escape, cells)), page), cells
@@ -101,7 +154,10 @@ def test_the_site_has_every_page_once() -> None:
     assert all((ROOT / path).is_file() for path in elsewhere)
     own = {path.relative_to(SITE).with_suffix(".md").as_posix() for path in [*SITE.rglob("*.md"), *NOTEBOOKS]}
     studies = {f"results/{path.name}" for path in (ROOT / "experiments/results").glob("*.md")}
-    assert sorted(listed) == sorted(own | studies | set(elsewhere.values()))
+    assert len(listed) <= 30 and len(set(listed)) == len(listed)
+    apart = studies | {page for page in own | set(elsewhere.values()) if page.split("/")[0] in ("examples", "project")}
+    assert set(listed) - apart | apart == own | studies | set(elsewhere.values())
+    assert set(listed) & apart == {"results/benchmarks.md"}
 
 
 def test_the_reference_has_every_public_name() -> None:
@@ -132,11 +188,22 @@ def test_the_summary_shows_figures_of_its_studies() -> None:
         assert not missing, f"{question}: {missing}"
 
 
-def test_the_readme_shows_figures_of_the_results() -> None:
-    table = README.split("Measured on the same rows", 1)[1].split("Our plain prompt", 1)[0]
-    study = (ROOT / "experiments/results/readings.md").read_text(encoding="utf-8")
-    assert len(figures(table)) > 8
-    assert figures(table) <= figures(study)
+def test_the_tables_of_readme_and_results_are_those_of_the_data() -> None:
+    """`python docs/tables.py` writes them."""
+    tables = script("tables")
+    assert "<!-- summary: readme -->" in README
+    for page in (ROOT / "README.md", *(ROOT / "experiments/results").glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        assert tables.with_tables(text) == text, page.name
+
+
+def test_a_summary_of_a_row_that_is_not_there_is_refused() -> None:
+    tables = script("tables")
+    folder = tables.RESULTS / "data"
+    assert tables.referenced("{{experience|mean of 31 tasks|rows}}", folder) == "4262"
+    assert tables.referenced("{{crossing-tables|wiki_da.meaning / 40 / folds, five times|draws}}", folder) == "8"
+    with pytest.raises(KeyError, match="no row mean of 99 tasks"):
+        tables.referenced("{{experience|mean of 99 tasks|rows}}", folder)
 
 
 @pytest.mark.parametrize("page", sorted((SITE / "methods").glob("*.md")), ids=lambda path: path.stem)

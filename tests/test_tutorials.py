@@ -25,7 +25,7 @@ from judgesmith.cli import main as command_line
 from judgesmith.errors import JudgesmithError
 
 ROOT = Path(__file__).resolve().parents[1]
-TUTORIALS = ROOT / "docs/pages/tutorials"
+TUTORIALS, EXAMPLES = ROOT / "docs/pages/tutorials", ROOT / "docs/pages/examples"
 tutorials = script("tutorials")
 EXTRAS = set(tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"])
 #: Pages with commands that need a model, a machine or a data set which is not here.
@@ -74,7 +74,8 @@ def run(words: list[str], cli: Any) -> tuple[int, str]:
 def test_a_tutorial_runs_as_it_stands(name: str, place: Path, cli: Any) -> None:
     if name == "fastapi":
         pytest.importorskip("fastapi")
-    text = (TUTORIALS / f"{name}.md").read_text(encoding="utf-8")
+    folder = EXAMPLES if name == "fastapi" else TUTORIALS
+    text = (folder / f"{name}.md").read_text(encoding="utf-8")
     ran = 0
     for step in tutorials.steps(text):
         if step.kind == "file":
@@ -90,7 +91,7 @@ def test_a_tutorial_runs_as_it_stands(name: str, place: Path, cli: Any) -> None:
 @pytest.mark.parametrize("name", ["compile", "estimate"])
 def test_a_notebook_runs_and_shows_what_it_printed(name: str, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUDGESMITH_LM", "openai/gpt-4o-mini")
-    cells = [c for c in json.loads((TUTORIALS / f"{name}.ipynb").read_text())["cells"] if c["cell_type"] == "code"]
+    cells = [c for c in json.loads((EXAMPLES / f"{name}.ipynb").read_text())["cells"] if c["cell_type"] == "code"]
     names: dict[str, Any] = {}
     for number, cell in enumerate(cells, start=1):
         printed = io.StringIO()

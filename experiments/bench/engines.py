@@ -1,4 +1,4 @@
-"""Whether engines give the scores of one process, by the examples of docs/pages/howto/engines.md.
+"""Whether engines give the scores of one process, by the examples of experiments/PRODUCTION.md.
 
     pip install 'judgesmith[ray]' pyspark 'dask[dataframe]' datasets daft polars     # Spark needs Java
     python experiments/bench/engines.py [--json] [--rows 20000] [ray spark dask datasets daft polars]
@@ -31,7 +31,7 @@ from judgesmith.experiments.studies.saving import save
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "experiments/results/data"
-PAGE = ROOT / "docs/pages/howto/engines.md"
+PAGE = ROOT / "experiments/PRODUCTION.md"
 ENGINES = ("ray", "spark", "dask", "datasets", "daft", "polars")
 Scores = dict[str, float | None]
 

@@ -203,7 +203,7 @@ class Programs(Desk):
 class DSPySearch(DemonstrationSearch):
     """An optimizer of DSPy. Made by `search_through`; its options are arguments of DSPy's own.
 
-    candidates: on the scale of the other searches: so many programs may be judged on all rows, single rows counted.
+    candidates: on the scale of the other searches: how many programs may be judged on all rows, single rows counted.
     """
 
     part: Any

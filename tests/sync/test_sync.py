@@ -32,7 +32,7 @@ from judgesmith.queues import interface, langfuse, phoenix
 from judgesmith.sync import command
 
 tutorials = script("tutorials")
-PAGE = tutorials.ROOT / "docs/pages/tutorials/mlflow.md"
+PAGE = tutorials.ROOT / "docs/pages/examples/mlflow.md"
 
 
 class Traces:

@@ -67,7 +67,7 @@ class Score(Command, Rows, Reach, Limits, Json):
     raw: bool = flag(False, "Keep the model's own words with every row.")
     on: Literal["ray"] | None = flag(
         None,
-        "Judge in many processes, or on a cluster, by an engine; `pip install 'judgesmith[ray]'`. Rates and limits "
+        "Judge in many processes, or on a cluster, by an engine (extra `ray`). Rates and limits "
         "are of all of them together.",
     )
     address: str | None = flag(None, "The engine's cluster; default: processes of this machine.")

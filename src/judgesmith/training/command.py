@@ -19,7 +19,7 @@ class Distill(Command, Preset, Rows, Json):
     """Train a small model to judge, from human ratings and synthetic examples.
 
     After Ctrl-C, a crash or a kill the same command resumes from its last checkpoint. The report compares the student
-    with the plain model (and a teacher) on rows that it never saw. Needs: pip install 'judgesmith[local,train]'.
+    with the plain model (and a teacher) on rows that it never saw. Needs the extras local and train.
     `judgesmith list options distill` has further options.
     """
 
