@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -14,7 +14,7 @@ import dspy
 import numpy as np
 from numpy.typing import NDArray
 
-from ..agreement.correlation import Codes, id_codes
+from ..agreement.correlation import Codes, Level, id_codes
 from ..agreement.decisions import (
     accuracy_when_drawn,
     auc_when_drawn,
@@ -24,7 +24,7 @@ from ..agreement.decisions import (
 )
 from ..agreement.differences import Difference
 from ..agreement.metric import AgreementValue
-from ..agreement.objectives import Objective
+from ..agreement.objectives import Objective, Q
 from ..agreement.replacement import way_to_rater
 from ..agreement.resampling import Bounded, Range, estimates_of
 from ..datasets.records import Labels
@@ -37,6 +37,7 @@ from .crossing import crossed, crossed_agreement, crossed_difference, on_one_sca
 from .examples import Scored, Vector, agreement, difference, examples_of, humans
 from .fitting.outcome import calibrated_without, fit_sureness, places_of
 from .fitting.readings import surface_percents
+from .levels import Levels, levels_of, system_means
 from .report import CompileReport, Fitted, FormTrial
 from .seen import marks
 
@@ -112,12 +113,14 @@ class Findings:
         human = np.concatenate([part.split.heldout.scores for part in self.parts])
         scale = Scale(*self.labels.scale)
         heldout, zero_shot, surface, gap = self._compared()
+        levels = self._levels()
         linear = np.array([scale.from_percent(p) for p in self.percents.tolist()], float)
         return CompileReport(
             heldout=heldout,
             zero_shot=zero_shot,
             difference=(gap.value, gap.low, gap.high, gap.p),
             surface=surface,
+            levels=levels,
             readings=next((r.weights for r in self.final.refined if r.weights), ()),
             decisions=self._decisions(heldout),
             way=self._way(),
@@ -128,7 +131,7 @@ class Findings:
             heldout_rows=len(self.rows),
             selected=self._selected(),
             candidates=tuple(c.to_dict() for c in self.final.record.candidates),
-            notes=tuple(self._notes(heldout, surface)),
+            notes=(*self._notes(heldout, surface), *levels.notes(heldout)),
             usage=usage,
             seconds=seconds,
             calibrated_error=_mean_error(np.array([v.score for v in self.verdicts], float), human),
@@ -158,13 +161,30 @@ class Findings:
         for run in self.runs:
             examples = [example for part in run for example in examples_of(part.split.heldout)]
             compiled, plain = percents_of_run(run), np.concatenate([part.zero_shot.percents for part in run])
-            for found, percents in zip(judges, (compiled, plain, surface_of_run(run)), strict=True):
+            for found, percents in zip(judges, (compiled, plain, moved_run(run, surface_percents)), strict=True):
                 found.append(agreement(percents, examples, **of))
             gaps.append(difference(compiled, plain, examples, **of))
         if not self.folds:
             return judges[0][0], judges[1][0], judges[2][0], gaps[0]
         compiled_judge, zero_shot, surface = map(crossed_agreement, judges)
         return compiled_judge, zero_shot, surface, crossed_difference(gaps)
+
+    def _levels(self) -> Levels:
+        """Agreement within systems and documents, and that of the systems' mean labels; of folds, over all runs."""
+        asked = levels_of(self.objective, self.examples)
+        inside: dict[Level, list[AgreementValue]] = {level: [] for level in asked}
+        means = list[AgreementValue]()
+        for run in self.runs:
+            examples = [example for part in run for example in examples_of(part.split.heldout)]
+            of: dict[str, Any] = {"seed": self.seed, "new_systems": self.new_systems}
+            for level, found in inside.items():
+                found.append(agreement(percents_of_run(run), examples, objective=Q(level), **of))
+            if "within" in inside:
+                means.append(agreement(moved_run(run, system_means), examples, objective=self.objective, **of))
+        return Levels(
+            {level: crossed_agreement(found) if self.folds else found[0] for level, found in inside.items()},
+            (crossed_agreement(means) if self.folds else means[0]) if means else None,
+        )
 
     def provenance(
         self, report: CompileReport, *, optimizer: dict[str, Any], capabilities: Capabilities, cost: dict[str, int]
@@ -402,12 +422,15 @@ def percents_of_run(run: Sequence[Measured]) -> Vector:
     return on_one_scale([(part.fitted.percents, part.compiled.percents) for part in run])
 
 
-def surface_of_run(run: Sequence[Measured]) -> Vector:
-    """Scores of a run's held-out rows by surface statistics alone, of folds moved to one mean label."""
+def moved_run(
+    run: Sequence[Measured], scored: Callable[[Sequence[dspy.Example], Sequence[dspy.Example]], Vector]
+) -> Vector:
+    """Scores of a run's held-out rows by something without a model that the training rows teach, of folds moved to one
+    mean label."""
     sides = [(examples_of(part.split.train), examples_of(part.split.heldout)) for part in run]
     levels = np.array([humans(train).mean() for train, _ in sides])
     moved = zip(sides, levels.mean() - levels, strict=True)
-    return np.concatenate([surface_percents(*side) + by for side, by in moved])
+    return np.concatenate([scored(*side) + by for side, by in moved])
 
 
 def origin_of(labels: Labels) -> dict[str, Any]:

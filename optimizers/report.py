@@ -17,6 +17,7 @@ from ..programs.refining import Refinement
 from ..signatures.values import Usage, json_number
 from ..tables import Cell, Column, Table, facts
 from .examples import Vector
+from .levels import COMPARED, Levels
 from .search.base import SearchRecord
 
 
@@ -149,6 +150,8 @@ class CompileReport:
     seconds: float
     calibrated_error: float
     uncalibrated_error: float
+    levels: Levels = field(default_factory=Levels)
+    """Agreement within systems and documents, and that of the systems' mean labels."""
     runs: int = 1
     """How often all rows were judged by folds."""
     readings: tuple[dict[str, Any], ...] = ()
@@ -182,7 +185,10 @@ class CompileReport:
         spoken_of = "other documents and systems" if self.heldout.new_systems else "other documents"
         title = f"Agreement with people on {self.heldout_rows} rows ({how}; intervals: {spoken_of})"
         made = Table(["judge", *numbers, Column("rows", "d"), Column("failed", "d")], title)
-        lines = (("surface statistics", self.surface), ("zero-shot", self.zero_shot), ("compiled", self.heldout))
+        lines = [("surface statistics", self.surface), ("zero-shot", self.zero_shot), ("compiled", self.heldout)]
+        if self.levels.system_means is not None:
+            lines.insert(1, ("systems' mean labels", self.levels.system_means))
+        lines += [(f"compiled, {COMPARED[level]}", inside) for level, inside in self.levels.inside.items()]
         for name, agreement in lines:
             o, reached = agreement.objective, agreement.reached
             values = (o.q, o.pearson, o.spearman, o.kendall)[-len(names) :]
@@ -207,6 +213,8 @@ class CompileReport:
             "zero_shot": self.zero_shot.to_dict(),
             "difference": dict(zip(("value", "low", "high", "p"), map(json_number, self.difference), strict=True)),
             "surface": self.surface.to_dict(),
+            **{COMPARED[level].replace(" ", "_"): one.to_dict() for level, one in self.levels.inside.items()},
+            **({} if self.levels.system_means is None else {"system_means": self.levels.system_means.to_dict()}),
             "readings": list(self.readings),
             **({} if self.decisions is None else {"decisions": self.decisions}),
             "sureness": self.sureness,

@@ -1,0 +1,73 @@
+"""What pooled agreement hides: how far a judge agrees with people within one system and within one document, and how
+far the systems' mean labels alone agree.
+
+A judge may only recognise who wrote a text. Then the mean label of each system does as well without reading anything,
+and two versions by one system cannot be told apart.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import dspy
+import numpy as np
+
+from ..agreement.correlation import Level
+from ..agreement.metric import AgreementValue
+from ..agreement.objectives import Objective, Q
+from .examples import Vector, humans, rows_of
+
+#: What is compared at each level, in words.
+COMPARED: Mapping[Level, str] = {"within": "within systems", "sample": "within documents"}
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """Of a judge on held-out rows; empty where rows name no systems, or where each document has one row.
+
+    inside: agreement within systems ("within") and documents ("sample"). system_means: agreement, over all rows, of
+    each system's mean label among the training rows."""
+
+    inside: Mapping[Level, AgreementValue] = field(default_factory=dict)
+    system_means: AgreementValue | None = None
+
+    def notes(self, heldout: AgreementValue) -> list[str]:
+        """In words. heldout: the judge's own, over all rows."""
+        result = [
+            f"{COMPARED[level]}, where only rows of one {COMPARED[level][7:-1]} are compared: Q {_span(one)}"
+            + ("; the interval holds 0, so that this judge cannot tell such rows apart" if one.low <= 0 else "")
+            for level, one in self.inside.items()
+            if not one.reason
+        ]
+        if self.system_means is not None and not self.system_means.reason:
+            means = f"each system's mean label alone, which reads no text, reaches Q {_span(self.system_means)}"
+            worse = self.system_means.value >= heldout.value
+            result.append(f"{means}: the judge is no better than that" if worse else means)
+        return result
+
+
+def levels_of(objective: Objective, examples: Sequence[dspy.Example]) -> list[Level]:
+    """Those that rows have beside the pooled one of Q; none for other objectives and levels."""
+    rows = rows_of(examples)
+    if objective.name != Q.name or objective.level != "pooled":
+        return []
+    systems, documents = len(set(rows.systems or ())), len(set(rows.documents))
+    levels: list[Level] = ["within"] if 2 <= systems < len(examples) else []
+    return [*levels, "sample"] if documents < len(examples) else levels
+
+
+def system_means(train: Sequence[dspy.Example], heldout: Sequence[dspy.Example]) -> Vector:
+    """Each row's score by its system's mean label in the training rows; of a system that these lack, by the mean of
+    all."""
+    scores, counts = Counter[str](), Counter[str]()
+    for example, score in zip(train, humans(train).tolist(), strict=True):
+        scores[example.system] += score
+        counts[example.system] += 1
+    level = float(humans(train).mean())
+    return np.array([scores[e.system] / counts[e.system] if counts[e.system] else level for e in heldout])
+
+
+def _span(reached: AgreementValue) -> str:
+    return f"{reached.value:.2f} [{reached.low:.2f}, {reached.high:.2f}]"
