@@ -56,6 +56,7 @@ lint: $(BIN)/judgesmith
 	$(LISTED) '*.py' '*.pyi' '*.ipynb' | xargs -0 $(BIN)/ruff format --check
 	$(LISTED) | xargs -0 $(BIN)/codespell
 	$(BIN)/python docs/words.py
+	$(BIN)/python docs/form.py --check
 	$(BIN)/python docs/tables.py --check
 	MYPYPATH=src $(BIN)/mypy -p judgesmith
 
