@@ -21,15 +21,20 @@ def test_only_what_publishes_may_ask_for_an_identity_and_only_after_the_checks()
     build, publish = workflow["jobs"]["build"], workflow["jobs"]["publish"]
     assert workflow["permissions"] == {"contents": "read"} and "permissions" not in build
     assert publish["permissions"] == {"id-token": "write"} and "secrets." not in str(workflow)  # no token
-    assert publish["needs"] == "build" and publish["steps"][-1]["uses"].startswith("pypa/gh-action-pypi-publish@")
+    assert publish["needs"] == "package" and publish["steps"][-1]["uses"].startswith("pypa/gh-action-pypi-publish@")
+    package = workflow["jobs"]["package"]
+    assert package["needs"] == "build" and "permissions" not in package
+    tried = [step["run"].split("dist/")[1] for step in package["steps"] if "check-package.sh" in step.get("run", "")]
+    assert tried == ["*.whl python", "*.tar.gz python"]
     runs = "\n".join(step.get("run", "") for step in build["steps"])
     assert 0 <= runs.index('check-release.sh "$TAG"') < runs.index("-m build") < runs.index("twine check --strict")
 
 
-def test_pull_requests_are_tested_on_every_python_that_is_promised() -> None:
-    workflow = yaml.safe_load((ROOT / ".github/workflows/test.yml").read_text(encoding="utf-8"))
-    assert "pull_request" in workflow[True] and workflow["permissions"] == {"contents": "read"}
-    matrix = workflow["jobs"]["test"]["strategy"]["matrix"]
+@pytest.mark.parametrize(("name", "job"), [("test", "test"), ("release", "package")])
+def test_every_system_and_python_that_is_promised_is_tried_together(name: str, job: str) -> None:
+    workflow = yaml.safe_load((ROOT / f".github/workflows/{name}.yml").read_text(encoding="utf-8"))
+    matrix = workflow["jobs"][job]["strategy"]["matrix"]
+    assert set(matrix) == {"os", "python"}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     promised = {
         name.rsplit(" ", 1)[1]
@@ -37,8 +42,19 @@ def test_pull_requests_are_tested_on_every_python_that_is_promised() -> None:
         if name.startswith("Programming Language :: Python :: 3.")
     }
     assert set(matrix["python"]) == promised
-    systems = {*matrix["os"], *(one["os"] for one in matrix["include"])}
-    assert {name.split("-")[0] for name in systems} == {"ubuntu", "macos", "windows"}
+    assert {name.split("-")[0] for name in matrix["os"]} == {"ubuntu", "macos", "windows"}
+
+
+def test_pull_requests_are_tested_without_rights() -> None:
+    workflow = yaml.safe_load((ROOT / ".github/workflows/test.yml").read_text(encoding="utf-8"))
+    assert "pull_request" in workflow[True] and workflow["permissions"] == {"contents": "read"}
+
+
+def test_the_policy_names_the_version_that_is_supported() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    series = ".".join(project["version"].split(".")[:2])
+    policy = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    assert f"| {series}.x | yes |" in policy
 
 
 @pytest.mark.parametrize(
