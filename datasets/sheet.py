@@ -487,12 +487,14 @@ def _conflicts(origin: str, rows: Sequence[Row], aspect: str, apart: float) -> l
     first: dict[tuple[str, str], Row] = {}
     same = [(first.setdefault((folded(row.source).key, folded(row.output).key), row), row) for row in rows]
     pairs = [(a, b) for a, b in same if abs(a.scores[aspect] - b.scores[aspect]) > apart and a.output]
-    a, b = pairs[0] if pairs else same[0]
-    more = f", and {len(pairs) - 1} more rows are like that" if len(pairs) > 1 else ""
-    note = (
-        f"{origin}: rows {a.line} and {b.line} hold the same texts and have opposite ratings, {a.scores[aspect]:g} and "
-    )
-    return [f"{note}{b.scores[aspect]:g}{more}; correct one, or let a third person decide"] if pairs else []
+    if not pairs:
+        return []
+    (a, b), others = pairs[0], len(pairs) - 1
+    more = f", and {others} more rows are like that" if others else ""
+    return [
+        f"{origin}: rows {a.line} and {b.line} hold the same texts and have opposite ratings, "
+        f"{a.scores[aspect]:g} and {b.scores[aspect]:g}{more}; correct one, or let a third person decide"
+    ]
 
 
 def rows_in_words(lines: Sequence[int]) -> str:

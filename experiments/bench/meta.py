@@ -129,8 +129,7 @@ def only_rows(rows: int) -> dict[str, Any]:
         "pooled_rows_peak_mb": round(peak / 1024),
         "pooled_rows_peak_before_mb": round(before / 1024),
         "pooled_rows_intervals": {
-            name: [round(float(cells.loc[name, end]), 5) for end in ("low", "value", "high")]  # type: ignore[arg-type]
-            for name in PARTS
+            name: [round(float(number), 5) for number in cells.loc[name, ["low", "value", "high"]]] for name in PARTS
         },
     }
 

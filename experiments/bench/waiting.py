@@ -84,7 +84,8 @@ class Served:
         self.address, self.base = address, f"{address}/v1"
 
     def counts(self, *, reset: bool = False) -> dict[str, Any]:
-        with urllib.request.urlopen(f"{self.address}/counts{'?reset=1' if reset else ''}") as answer:  # noqa: S310
+        address = f"{self.address}/counts{'?reset=1' if reset else ''}"
+        with urllib.request.urlopen(address) as answer:  # noqa: S310
             counts: dict[str, Any] = json.load(answer)
             return counts
 

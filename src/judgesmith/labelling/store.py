@@ -156,7 +156,8 @@ class Store:
     def given(self, rater: str | None = None) -> list[Given]:
         """What stands of what was said, by everyone or by one rater, oldest first: one a rater, unit and turn."""
         where, values = ("AND rater = ?", (rater,)) if rater is not None else ("", ())
-        rows = self._db.execute(f"SELECT {_COLUMNS} FROM events WHERE {_STANDING} {where} ORDER BY n", values)  # noqa: S608
+        asked = f"SELECT {_COLUMNS} FROM events WHERE {_STANDING} {where} ORDER BY n"  # noqa: S608
+        rows = self._db.execute(asked, values)
         last: dict[tuple[str, str, int], Given] = {}
         for one in map(_given, rows):
             last.pop((one.rater, one.unit, one.turn), None)

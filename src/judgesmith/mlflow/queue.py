@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypeVar
 
 from ..datasets.exports import recognised
@@ -47,7 +48,7 @@ class Experiment:
         token, more = None, True
         while more:
             how = {"filter_string": self._only, "max_results": PAGE, "page_token": token, "include_spans": False}
-            page = _asked(lambda how=how: self._client.search_traces(locations=[self._id], **how))  # type: ignore[misc]
+            page = _asked(partial(self._client.search_traces, locations=[self._id], **how))
             yield from map(self._head, page)
             token, more = page.token, bool(page.token)
 

@@ -150,8 +150,8 @@ class Live:
         a, b = (self._of(self.contents.judges, asked.get(name)) for name in "ab")
         others = {one.path: one.path for one in self.contents.judges}
         choose = [
-            _choices(word, others, one.path, lambda path, k=key: look("judges", **{"a": a.path, "b": b.path, k: path}))  # type: ignore[misc]
-            for word, key, one in (("Left", "a", a), ("Right", "b", b))
+            _choices("Left", others, a.path, lambda path: look("judges", a=path, b=b.path)),
+            _choices("Right", others, b.path, lambda path: look("judges", a=a.path, b=path)),
         ]
         facts = Table(["what", Column(a.path, ".2f"), Column(b.path, ".2f")], "What each says of itself")
         for name, which in (("agreement with people, held out", "heldout"), ("zero-shot", "zero_shot")):

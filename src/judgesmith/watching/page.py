@@ -45,9 +45,8 @@ def render(look: Look, judge: str) -> str:
         Section("Sentinel rows that moved most", [moved]),
         Section("Runs", [_runs(runs)]),
     ]
-    about = (
-        f"Judge {run.judge}, model {run.model}, {moment(run.time)}, {len(look.runs)} run{'s'[: len(look.runs) != 1]}."
-    )
+    runs_word = "run" if len(look.runs) == 1 else "runs"
+    about = f"Judge {run.judge}, model {run.model}, {moment(run.time)}, {len(look.runs)} {runs_word}."
     return render_page(
         f"{'Alarm' if run.alarms else 'Quiet'}: watching {judge}",
         sections,
