@@ -129,7 +129,7 @@ def only_rows(rows: int) -> dict[str, Any]:
         "pooled_rows_peak_mb": round(peak / 1024),
         "pooled_rows_peak_before_mb": round(before / 1024),
         "pooled_rows_intervals": {
-            name: [round(float(number), 5) for number in cells.loc[name, ["low", "value", "high"]]] for name in PARTS
+            name: cells.loc[[name], ["low", "value", "high"]].to_numpy(float)[0].round(5).tolist() for name in PARTS
         },
     }
 
