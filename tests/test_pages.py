@@ -82,6 +82,41 @@ def test_no_page_installs_from_an_index() -> None:
     assert found == []
 
 
+#: Options of other programs, on lines that run them.
+OTHERS = re.compile(
+    r"pytest|nbconvert|opentelemetry-instrument|dspy:NAME|served-model-name|split -n|vllm serve|--install-c"
+)
+
+
+def test_every_option_on_a_page_is_one_of_the_code() -> None:
+    """Options in prose, too, so that no page speaks of one that was removed. Studies say what was run then."""
+    code = "".join(path.read_text(encoding="utf-8") for path in words.sources())
+    names = {name.replace("-", "_") for name in re.findall(r"[\w-]+", code.replace("--", " "))}
+    lines = [
+        (path.name, line)
+        for path in PAGES
+        if "results" not in path.parts and "tests" not in path.parts
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if not OTHERS.search(line)
+    ]
+    options = [(name, option) for name, line in lines for option in re.findall(r"(?<![\w-])--([a-z][\w-]*)", line)]
+    assert len(options) > 300
+    assert [one for one in options if one[1].replace("-", "_") not in names] == []
+
+
+def test_every_name_of_the_package_on_a_page_is_public() -> None:
+    found = {
+        (path.name, name)
+        for path in PAGES
+        if "results" not in path.parts
+        for name in re.findall(r"\bjs\.([A-Za-z_]\w*)", path.read_text(encoding="utf-8"))
+    }
+    stub = (ROOT / "src/judgesmith/__init__.pyi").read_text(encoding="utf-8")
+    public = set(re.findall(r"^from \S+ import (\w+)", stub, re.MULTILINE))
+    assert len(found) > 50
+    assert sorted(one for one in found if one[1] not in public) == []
+
+
 def test_the_pictures_and_the_block_of_the_demo_are_of_the_kept_run(tmp_path: Path) -> None:
     """`python docs/demo.py` runs the demo, keeps its data, and draws them."""
     demo = script("demo")
