@@ -55,8 +55,9 @@ def ground(location: str, text: str) -> list[Grounded]:
     location: words, or a whole location line with quotes, an ellipsis or a comment. Never raises, whatever the texts
     are. Takes some 10 ms for 20,000 characters.
 
-    >>> [(place.start, place.end, place.how) for place in ground("the quick foxes", "Here is the quick fox.")]
-    [(8, 21, 'fuzzy')]
+    Examples:
+        >>> [(place.start, place.end, place.how) for place in ground("the quick foxes", "Here is the quick fox.")]
+        [(8, 21, 'fuzzy')]
     """
     if not location or not text:
         return []

@@ -60,8 +60,9 @@ def suggest(
     human: human ratings, NaN for rows that have none yet; these are what may be suggested. documents, systems: of the
     rows. The choice is not random: estimates of how good systems are (`estimate`) need rows drawn at random instead.
 
-    >>> [s.row for s in suggest({"judge": [1, 2, 3, 4, 5]}, 2, human=[3, np.nan, np.nan, np.nan, np.nan])]
-    [4, 2]
+    Examples:
+        >>> [s.row for s in suggest({"judge": [1, 2, 3, 4, 5]}, 2, human=[3, np.nan, np.nan, np.nan, np.nan])]
+        [4, 2]
 
     Raises: OptionError for readings that are none, or of other lengths.
     """
