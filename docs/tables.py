@@ -54,7 +54,9 @@ def loaded(name: str, folder: Path) -> dict[str, Any]:
 
 
 def row_of(data: dict[str, Any], key: str) -> list[Any]:
-    """Return the row whose first cells, joined by " / ", are the key. Raises KeyError."""
+    """Return the row whose first cells, joined by " / ", are the key; "-" is the only row. Raises KeyError."""
+    if key == "-" and len(data["rows"]) == 1:
+        return list(data["rows"][0])
     for row in data["rows"]:
         if any(" / ".join(map(str, row[:count])) == key for count in range(1, len(row))):
             return list(row)
