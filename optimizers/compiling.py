@@ -26,11 +26,11 @@ from ..parts import Options, nearest, option, read_options
 from ..programs import artifact
 from ..programs.active_critic.task import Inference, Labelled, TaskInference
 from ..programs.aspects import OVERALL
-from ..programs.capabilities import Form, HasForms, InfersTask, passes_of, set_brief, stops_early
+from ..programs.capabilities import Form, HasForms, InfersTask, answering, passes_of, set_brief, stops_early
 from ..programs.judge import Judge
 from ..programs.method import Method
 from ..programs.models import engine
-from ..programs.models.lm import LanguageModel, Meter, check_priced, is_local, price
+from ..programs.models.lm import LanguageModel, Meter, check_priced, is_local, shared_price
 from ..programs.models.transport import Reply
 from ..programs.outcome import Calibration, Decision, Outcome
 from ..programs.progress import Progress, Silent
@@ -338,6 +338,7 @@ class Compiler:
         stages = Stages(judge, search, self.inference, sizes, heldout, shown, self.options.refine)
         more = _dearer(judge, name)
         dearest = judge.with_(**more) if more else None
+        payers = () if name is None else answering(judge.method, name)
         note = None
         if dearest is not None and (least := stages.least(dearest)) > (self.options.max_calls or least):
             note = f"{_words(more)} is not tried: that takes a budget of {least:,} calls"
@@ -361,7 +362,7 @@ class Compiler:
             steps=spent.steps,
             prompt_tokens=prompt,
             completion_tokens=completion,
-            cost=None if name is None else price(name, Reply("", None, prompt, completion)),
+            cost=shared_price(payers, Reply("", None, prompt, completion)),
             objective=self.objective(labels),
             parts=parts,
             notes=(*([note] if note else []), *self._cautions(judge.method, labels, name)),

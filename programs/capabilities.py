@@ -86,6 +86,12 @@ def passes_of(method: Any, item: Item) -> Passes:
     return method.passes(item) if isinstance(method, ReadsRows) else Passes()
 
 
+def answering(method: Any, own: str) -> tuple[str, ...]:
+    """Return the names of the models that answer a method's calls, the judge's own first."""
+    read = method.reads() if isinstance(method, ReadsRows) else ()
+    return tuple(dict.fromkeys([own, *(name for name in models_of(method) if name not in read)]))
+
+
 @runtime_checkable
 class RanksDocuments(Protocol):
     """A method that ranks the outputs of a document: a score depends on the other outputs."""

@@ -205,7 +205,7 @@ class PairwiseDirectScorer(Comparing):
             return lm
         if self._writer is None:
             self._writer = language_model(self.writer_name, connection=self._connection)
-        self._writer.meter = lm.meter  # one budget and one bill
+        self._writer.pay_with(lm)
         return self._writer
 
     async def areferences(self, item: Item, lm: LanguageModel) -> tuple[ReferenceSet, Usage]:

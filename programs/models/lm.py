@@ -296,6 +296,13 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         made.meter = Meter()
         return made
 
+    def pay_with(self, lm: LanguageModel) -> None:
+        """Share the budget and the bill of another model. Raises OptionError where that has a limit of cost and the
+        price of this model is unknown."""
+        self.meter = lm.meter
+        if self.meter.max_cost is not None:
+            check_priced(self)
+
     def through(self, wrap: Callable[[Transport], Transport]) -> Self:
         """The same model, cache and meter, reached by what `wrap` makes of its transport."""
         made = copy.copy(self)
@@ -700,6 +707,12 @@ def price(name: str, reply: Reply) -> float | None:
     if rates is None:
         return None
     return (reply.prompt_tokens * rates[0] + reply.completion_tokens * rates[1]) * (1.0 - reply.discount)
+
+
+def shared_price(names: Sequence[str], reply: Reply) -> float | None:
+    """Return the dollars for calls that these models share in equal parts; None where a price is unknown."""
+    prices = [price(name, reply) for name in names] or [None]
+    return None if None in prices else math.fsum(one for one in prices if one) / len(prices)
 
 
 @cache

@@ -230,7 +230,7 @@ class OpeNLGauge(OneAspect):
             else:
                 self._open[member.name] = language_model(member.model, sampling=sampling, connection=self._connection)
         opened = self._open[member.name]
-        opened.meter = lm.meter  # one budget and one bill for the whole ensemble
+        opened.pay_with(lm)
         return opened
 
     async def prepare(self, lm: LanguageModel) -> None:

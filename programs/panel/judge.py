@@ -177,7 +177,7 @@ class Panel(OneAspect):
             return lm
         if name not in self._open:
             self._open[name] = language_model(name, sampling=lm.sampling, connection=self._connection)
-        self._open[name].meter = lm.meter  # one budget and one bill
+        self._open[name].pay_with(lm)
         return self._open[name]
 
     def meet(self, aspect: str, items: Sequence[Item], lm: LanguageModel) -> None:

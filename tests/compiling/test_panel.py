@@ -42,3 +42,24 @@ def test_a_panel_without_labels_and_what_is_refused(server: Any, cli: Any, rows_
     refused.refused_at_once("--lm openai/b: --method direct has one model; several are a jury of --method panel")
     twice = cli("compile", rows_file(40), "--as", "general/fluency", "--lm", "openai/a", *two)
     twice.refused_at_once("a model is named twice")
+
+
+def test_a_jury_is_priced_by_all_its_models(server: Any, cli: Any, rows_file: Rows, tmp_path: Path) -> None:
+    server.answer = answer
+    rows, judge = rows_file(40), tmp_path / "judge.json"
+    cheap, dear = "openai/gpt-4o-mini", "openai/gpt-4o"
+    alone, jury = ("--lm", cheap), ("--lm", cheap, "--lm", dear)
+    given = ("compile", rows, "--as", "general/fluency", "--method", "panel", "--row-calls", 2, "--dry-run", "--json")
+    few, more = (cli(*given, *lms).told["cost"] for lms in (alone, jury))
+    assert more > 3 * few
+    assert cli(*given, "--lm", cheap, "--lm", "openai/unknown").told["cost"] is None
+
+    new = ("new", "The reply is polite.", "-o", judge, "--lm", cheap, "--lm")
+    score = ("score", rows, "--judge", judge, "--api-base", server.base, "--json")
+    assert cli(*new, dear).code == 0
+    assert cli(*score, "--dry-run").told["cost"] > 0
+    judge.unlink()
+    assert cli(*new, "openai/unknown").code == 0
+    assert cli(*score, "--dry-run").told["cost"] is None
+    cli(*score, "--max-cost", 1).refused("the price of openai/unknown is unknown")
+    assert not server.judged

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..programs.capabilities import passes_of
+from ..programs.capabilities import answering, passes_of
 from ..programs.judge import Judge
-from ..programs.models.lm import Connection, price
+from ..programs.models.lm import Connection, shared_price
 from ..programs.models.transport import Reply
 from ..signatures.values import Item, Passes
 from .opening import expected_seconds
@@ -66,7 +66,8 @@ def estimate(judge: Judge, model: str | None, rows: int, sample: Sequence[Item],
     calls = judge.method.cost().calls_per_row + judge.explains
     tokens = round(sum(_prompt_tokens(judge, item) for item in sample) / len(sample)) if sample else 0
     prompt, completion = rows * calls * tokens, rows * calls * ANSWER_TOKENS
-    cost = None if model is None else price(model, Reply("", None, prompt, completion))
+    reply = Reply("", None, prompt, completion)
+    cost = None if model is None else shared_price(answering(judge.method, model), reply)
     seconds, each = expected_seconds(rows * calls, model, where), rows / max(1, len(sample))
     read = sum((passes_of(judge.method, item) for item in sample), Passes())
     passes, read_tokens = round(each * read.count), round(each * read.tokens)
