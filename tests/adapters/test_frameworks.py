@@ -234,12 +234,14 @@ def test_lm_evals_choices_are_texts(tmp_path: Path) -> None:
 
 
 def test_the_commands_of_the_page_run(cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = (Path(__file__).parents[2] / "docs/pages/howto/frameworks.md").read_text(encoding="utf-8")
-    section = page.split("## Inspect, DeepEval")[1].split("\n## ")[0]
+    page = (Path(__file__).parents[2] / "docs/pages/howto/platforms.md").read_text(encoding="utf-8")
+    section = page.split("### Inspect, DeepEval")[1].split("\n##")[0]
     monkeypatch.chdir(tmp_path)
     result_file("promptfoo", tmp_path)[0].rename("results.json")
     lines = ["id,label", *(f"{n}-0,{('fail', 'pass')[n % 3 > 0 or n == 6]}" for n in range(12))]
     Path("labels.csv").write_text("\n".join(lines), encoding="utf-8")
-    for command in re.findall(r"^\$ judgesmith (.*)$", section, re.MULTILINE):
+    commands = re.findall(r"^\$ judgesmith (.*)$", section, re.MULTILINE)
+    assert len(commands) == 2
+    for command in commands:
         done = cli(*shlex.split(command))
         assert done.code == 0, f"{command}: {done.err}"

@@ -121,7 +121,7 @@ class Parent(dspy.Module):  # type: ignore[misc]
         return self.inner(**inputs)
 
 
-@pytest.mark.parametrize(("make", "given"), calls())
+@pytest.mark.parametrize(("make", "given"), list(calls()))
 def test_every_evaluator_is_called_alone_and_asynchronously_and_inside_a_parent(make: Any, given: Any, lm: Any) -> None:
     with dspy.context(lm=lm):
         alone = make()(**given)
